@@ -1,0 +1,67 @@
+# Every target does its own set-up: clone, then `make demo` or `make test`.
+
+PYTHON ?= python3.11
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+# Spark starts the java of JAVA_HOME; looked up when a recipe runs, after `jdk` has seen to it.
+WITH_JDK = JAVA_HOME="$$(scripts/jdk)"
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test test-jit test-nojit check lint format types contract bench jdk lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(INSTALLED) jdk ## join two generated streams and show what came out
+	$(WITH_JDK) $(BIN)/penstock demo
+
+test: test-jit test-nojit ## run all tests, then the small ones again with the JIT off
+
+test-jit: $(INSTALLED) jdk
+	$(WITH_JDK) $(BIN)/python -m pytest
+
+# Compiled kernels are invisible to coverage; interpreted ones are not.
+test-nojit: $(INSTALLED) jdk
+	mkdir -p build
+	$(WITH_JDK) NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m jit_off
+	$(BIN)/coverage report
+
+check: lint types contract test ## lint, types, layers, tests: what .ci/run calls
+
+lint: $(INSTALLED) ## check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+format: $(INSTALLED) ## mend style and formatting where that is safe
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+types: $(INSTALLED) ## check types
+	$(BIN)/mypy --strict src
+
+contract: $(INSTALLED) ## check that each layer imports only the layers below it
+	$(BIN)/lint-imports --no-logo
+
+bench: $(INSTALLED) ## measure against peers, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+jdk: ## find a JDK 17 or newer, or install one
+	@scripts/jdk --install > /dev/null
+
+lock: $(INSTALLED) ## pin the requirements anew (newer versions: make lock UPGRADE=--upgrade)
+	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-hashes \
+	  --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host \
+	  --no-emit-find-links $(UPGRADE) --extra spark \
+	  --output-file requirements/dev.txt pyproject.toml requirements/dev.in
+
+clean: ## remove the virtual environment and everything built
+	rm -rf .venv build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache \
+	  .ruff_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(INSTALLED): requirements/dev.txt pyproject.toml
+	scripts/venv $(PYTHON) .venv
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@

@@ -1,0 +1,1 @@
+"""How fast, how big, how steady: `python -m benchmarks`. docs/benchmarks.md explains them."""

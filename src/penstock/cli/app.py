@@ -1,0 +1,161 @@
+"""The commands of `penstock`, as typer sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from penstock import __version__
+from penstock.cli.demo import run_demo
+from penstock.cli.display import failures_shown
+from penstock.cli.join_command import JoinRequest, SideRequest, run_join
+from penstock.cli.request import both_sides, key_columns, stream_names
+from penstock.runtime.late import KEPT_LATE_ROWS
+
+__all__ = ["app", "main"]
+
+app: Final = typer.Typer(
+    help="Sliding-window joins over streams.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def main() -> None:
+    """The entry point."""
+    app(prog_name="penstock")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Sliding-window joins over streams."""
+
+
+@app.command("join")
+def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
+    left: Annotated[Path, typer.Argument(metavar="LEFT", help="File of the left stream.")],
+    right: Annotated[Path, typer.Argument(metavar="RIGHT", help="File of the right stream.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="File for the results; its ending is the format."
+        ),
+    ],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Key column, or left=right where the names differ. Repeatable."
+        ),
+    ] = None,
+    left_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Key column of the left file. Repeatable."),
+    ] = None,
+    right_on: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Key column of the right file. Repeatable."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Event-time column of both files.")
+    ] = None,
+    left_time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Event-time column, left.")
+    ] = None,
+    right_time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Event-time column, right.")
+    ] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="How far apart rows may be, such as '10 minutes'."),
+    ] = None,
+    left_window: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="How long a left row waits for right ones.")
+    ] = None,
+    right_window: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="How long a right row waits for left ones.")
+    ] = None,
+    lateness: Annotated[
+        str,
+        typer.Option(metavar="LENGTH", help="How far rows may be out of the order of their times."),
+    ] = "0 seconds",
+    late: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Files for the late rows: late.csv makes late_<stream>.csv."
+        ),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES", help="Names of the two streams, as a,b; else those of the files."
+        ),
+    ] = None,
+    left_index: Annotated[
+        str, typer.Option(metavar="INDEX", help="hash, buckets(n) or scan.")
+    ] = "hash",
+    right_index: Annotated[
+        str, typer.Option(metavar="INDEX", help="hash, buckets(n) or scan.")
+    ] = "hash",
+    batch_rows: Annotated[
+        # All of a batch may be late, and the join keeps no more than this until they are drained.
+        int,
+        typer.Option(min=1, max=KEPT_LATE_ROWS, metavar="ROWS", help="Rows read at a time."),
+    ] = 65_536,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")
+    ] = False,
+) -> None:
+    """Join two files on equal keys within a window of time.
+
+    The files may be parquet, CSV, JSON lines or Arrow, of any size: only windows are kept.
+    """
+    with failures_shown():
+        run_join(
+            JoinRequest(
+                sides=[
+                    SideRequest(*side)
+                    for side in zip(
+                        (left, right),
+                        stream_names(left, right, names),
+                        key_columns(on or (), left_on or (), right_on or ()),
+                        both_sides(time, left_time, right_time, "time"),
+                        both_sides(within, left_window, right_window, "within"),
+                        (left_index, right_index),
+                        strict=True,
+                    )
+                ],
+                out=out,
+                late=late,
+                lateness=lateness,
+                batch_rows=batch_rows,
+                force=force,
+                quiet=quiet,
+            )
+        )
+
+
+@app.command("demo")
+def demo(
+    rows: Annotated[int, typer.Option(min=1, help="Rows of each stream.")] = 5_000_000,
+    seed: Annotated[int, typer.Option(help="Another seed, other streams.")] = 0,
+) -> None:
+    """Join two generated streams and watch it."""
+    with failures_shown():
+        run_demo(rows, seed)

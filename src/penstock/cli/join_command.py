@@ -1,0 +1,214 @@
+"""`penstock join`: two files in, one out, with a progress bar and a summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from penstock.cli.display import consoles, lateness_text, say, short
+from penstock.cli.errors import CommandError
+from penstock.cli.join_files import Side, Totals, join_files
+from penstock.cli.output import Output
+from penstock.cli.request import late_path
+from penstock.cli.source import Source, open_source
+from penstock.errors import SchemaError
+from penstock.model.keys import common_kind
+from penstock.model.stream import Stream
+from penstock.window_join import WindowJoin
+
+__all__ = ["JoinRequest", "SideRequest", "run_join"]
+
+
+@dataclass(frozen=True)
+class SideRequest:
+    """One file, and how to read and keep it."""
+
+    path: Path
+    name: str
+    key: list[str]
+    time: str
+    window: str
+    index: str
+
+
+@dataclass(frozen=True)
+class JoinRequest:
+    """late: the file whose name, with a stream's put in, takes that stream's late rows."""
+
+    sides: Sequence[SideRequest]
+    out: Path
+    late: Path | None
+    lateness: str
+    batch_rows: int
+    force: bool
+    quiet: bool
+
+
+def run_join(request: JoinRequest) -> None:
+    """Do it, and say what it came to."""
+    started = time.perf_counter()
+    query = WindowJoin(
+        [
+            Stream(side.name, side.time, window=side.window, lateness=request.lateness)
+            for side in request.sides
+        ],
+        on={side.name: side.key for side in request.sides},
+    )
+    outputs = _outputs(request)
+    sources = _sources(request)
+    sides = [
+        Side(asked.name, asked.time, source)
+        for asked, source in zip(request.sides, sources, strict=True)
+    ]
+    out, err = consoles()
+    with ExitStack() as stack:
+        files = [stack.enter_context(output) for output in outputs]
+        late = dict(zip([side.name for side in sides], files[1:], strict=False))
+        report = stack.enter_context(_progress(err, sides, request.quiet))
+        join = stack.enter_context(
+            query.start(
+                indexes={side.name: side.index for side in request.sides},
+                schemas={side.name: side.source.schema for side in sides},
+            )
+        )
+        totals = join_files(join, sides, files[0], late, report)
+    elapsed = time.perf_counter() - started
+    if not request.quiet:
+        _summarise(out, sides, totals, request.out, elapsed)
+    _warn_of_late(err, sides, {name: file.path for name, file in late.items()})
+
+
+def _outputs(request: JoinRequest) -> list[Output]:
+    paths = [request.out]
+    if request.late is not None:
+        paths += [late_path(request.late, side.name) for side in request.sides]
+    taken = {side.path.resolve() for side in request.sides}
+    for path in paths:
+        if path.resolve() in taken:
+            raise CommandError(f"{str(path)!r} would be both read and written; name another file")
+        taken.add(path.resolve())
+    return [Output(path, request.force) for path in paths]
+
+
+def _sources(request: JoinRequest) -> list[Source]:
+    """Both files. Types guessed from CSV that do not fit the other side give way to its types:
+    a key such as 00123 is no number if the other side holds text, and no rows have no types.
+    """
+    sources = [_open(side, request, {}) for side in request.sides]
+    for own, other in ((0, 1), (1, 0)):
+        types = _better_types(request, sources, own, other)
+        if types:
+            # Where they do not fit either, the join says best what is wrong.
+            with suppress(CommandError):
+                sources[own] = _open(request.sides[own], request, types)
+    return sources
+
+
+def _better_types(
+    request: JoinRequest, sources: Sequence[Source], own: int, other: int
+) -> dict[str, pa.DataType]:
+    source, side, other_side = sources[own], request.sides[own], request.sides[other]
+    if source.kind.name != "CSV":
+        return {}
+    types = {}
+    for column, other_column in zip(side.key, other_side.key, strict=True):
+        kind = source.schema.field(column).type
+        other_kind = sources[other].schema.field(other_column).type
+        if source.is_empty or (not pa.types.is_string(kind) and not _comparable(kind, other_kind)):
+            types[column] = other_kind
+    if source.is_empty:
+        types[side.time] = sources[other].schema.field(other_side.time).type
+    return types
+
+
+def _comparable(*kinds: pa.DataType) -> bool:
+    try:
+        common_kind(kinds, ["left", "right"])
+    except SchemaError:
+        return False
+    return True
+
+
+def _open(side: SideRequest, request: JoinRequest, types: dict[str, pa.DataType]) -> Source:
+    return open_source(side.path, side.key, side.time, request.batch_rows, types)
+
+
+@contextmanager
+def _progress(
+    console: Console, sides: Sequence[Side], quiet: bool
+) -> Iterator[Callable[[Totals], None]]:
+    started = time.perf_counter()
+    columns = (
+        BarColumn(bar_width=None),
+        TaskProgressColumn(),
+        DownloadColumn(binary_units=False),
+        TextColumn("{task.fields[rate]} rows/s"),
+        TextColumn("{task.fields[results]} results"),
+        TimeRemainingColumn(compact=True),
+    )
+    hidden = quiet or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
+        size = sum(side.source.size for side in sides)
+        task = progress.add_task("", total=size, rate="0", results="0")
+
+        def report(totals: Totals) -> None:
+            seconds = max(time.perf_counter() - started, 1e-9)
+            progress.update(
+                task,
+                completed=sum(
+                    side.source.size if side.ended else side.source.position() for side in sides
+                ),
+                rate=short(sum(side.rows for side in sides) / seconds),
+                results=short(totals.results),
+            )
+
+        yield report
+
+
+def _summarise(
+    console: Console, sides: Sequence[Side], totals: Totals, out: Path, elapsed: float
+) -> None:
+    rows = sum(side.rows for side in sides)
+    lines = [(side.name, f"{side.rows:,} rows, {side.late:,} late") for side in sides]
+    lines += [
+        ("results", f"{totals.results:,} rows in {out}"),
+        ("peak live", f"{totals.peak_live:,} tuples"),
+        ("elapsed", f"{elapsed:.2f} s, {short(rows / max(elapsed, 1e-9))} rows/s"),
+    ]
+    width = max(len(label) for label, _ in lines)
+    for label, text in lines:
+        say(console, f"{label:<{width}}  {text}")
+
+
+def _warn_of_late(console: Console, sides: Sequence[Side], kept: dict[str, Path]) -> None:
+    late = [side for side in sides if side.late]
+    if not late:
+        return
+    for side in late:
+        where = f"; they are in {kept[side.name]}" if side.name in kept else ""
+        say(
+            console,
+            f"warning: {side.late:,} of {side.rows:,} rows of {side.source.path} came late "
+            f"and were left out of the join{where}",
+            "bold yellow",
+        )
+    needed = lateness_text(max(side.disorder_us for side in sides))
+    say(
+        console,
+        f"warning: the rows are not in order of time; give --lateness '{needed}' to join them all",
+        "bold yellow",
+    )

@@ -1,0 +1,124 @@
+"""Two files pushed through a join in step with their event time.
+
+The next batch always comes from the side whose newest event time is behind. So neither
+window holds more than its length and a batch or so, and rows in order are never late.
+A side that has ended no longer holds back the watermark.
+
+A common key can make millions of results out of a batch, and they all come at once. So a
+batch is pushed in pieces, small at first, that grow while few results come of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.cli.output import Output
+from penstock.cli.source import Source
+from penstock.runtime.intake import MAX_TS
+from penstock.runtime.join import Join
+
+__all__ = ["Side", "Totals", "join_files"]
+
+_FIRST_PIECE_ROWS: Final = 256
+_RESULTS_AT_ONCE: Final = 1 << 20
+
+
+@dataclass
+class Side:
+    """One file on its way through the join.
+
+    rest: what was read but not yet pushed. piece_rows: how much of it to push next.
+    newest_us: the highest event time so far. disorder_us: the furthest that a row was
+    behind an earlier one; with this lateness none would be late.
+    """
+
+    name: str
+    time: str
+    source: Source
+    rows: int = 0
+    late: int = 0
+    newest_us: int | None = None
+    disorder_us: int = 0
+    ended: bool = False
+    rest: pa.RecordBatch | None = None
+    piece_rows: int = _FIRST_PIECE_ROWS
+
+    def next_piece(self) -> pa.RecordBatch | None:
+        """The rows to push next, None at the end."""
+        rest = self.rest or next(self.source.batches, None)
+        if rest is None:
+            return None
+        piece, self.rest = rest.slice(0, self.piece_rows), rest.slice(self.piece_rows)
+        return piece
+
+    def saw(self, batch: pa.RecordBatch, results: int) -> None:
+        """Account for rows that the join has taken, and for what came of them."""
+        self.rows += batch.num_rows
+        right_size = batch.num_rows * _RESULTS_AT_ONCE // max(results, 1)
+        self.piece_rows = max(1, min(2 * self.piece_rows, right_size))
+        times = _times_us(batch.column(self.time))
+        if self.newest_us is not None:
+            times = np.concatenate(([self.newest_us], times))
+        highest = np.maximum.accumulate(times)
+        self.newest_us = int(highest[-1])
+        self.disorder_us = max(self.disorder_us, int((highest - times).max()))
+
+
+@dataclass
+class Totals:
+    """What the join has done so far."""
+
+    results: int = 0
+    peak_live: int = 0
+
+
+def join_files(
+    join: Join,
+    sides: Sequence[Side],
+    results: Output,
+    late: Mapping[str, Output],
+    report: Callable[[Totals], None],
+) -> Totals:
+    """Read both files to their ends; `report` is called after every piece.
+
+    late: where the late rows of a stream go; those of a stream without an entry are dropped.
+    """
+    totals = Totals()
+
+    def took(table: pa.Table) -> None:
+        results.write(table)
+        # Drained every time, wanted or not: the join keeps late rows until then.
+        drained = join.late()
+        for side in sides:
+            side.late += drained[side.name].num_rows
+            if side.name in late:
+                late[side.name].write(drained[side.name])
+        totals.results += table.num_rows
+        totals.peak_live = max(totals.peak_live, join.metrics.live)
+        report(totals)
+
+    while running := [side for side in sides if not side.ended]:
+        side = min(running, key=lambda side: (side.newest_us is not None, side.newest_us or 0))
+        piece = side.next_piece()
+        if piece is None:
+            side.ended = True
+            took(join.advance(side.name, MAX_TS))
+        else:
+            table = join.push({side.name: piece})
+            side.saw(piece, table.num_rows)
+            took(table)
+    took(join.finish())
+    return totals
+
+
+def _times_us(column: pa.Array) -> npt.NDArray[np.int64]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    times: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
+    return times

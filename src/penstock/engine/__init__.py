@@ -1,0 +1,1 @@
+"""What happens on arrival? Release, probe, verify, emit, insert, expire."""

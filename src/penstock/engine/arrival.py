@@ -1,0 +1,141 @@
+"""The arrival loop: every tuple of a chunk probes the other windows, then enters its own.
+
+Arrivals of all streams are merged in the order (ts, stream, arrival). An arrival probes the
+other windows one inside the other, in the probe order of its stream, and never materialises
+an intermediate result (Golab and Özsu's eager multi-join; for two streams it is Kang et
+al.'s loop). Since a tuple enters its window only after it has probed, every combination is
+found exactly once: by its last tuple to be worked on.
+
+A combination t1..tn is in its windows when `latest <= ends` with
+
+    latest = the greatest ts,    ends = the least ts + window length
+
+Adding a tuple never lowers `latest` nor raises `ends`, so a partial combination that fails
+is cut off with everything below it.
+
+What comes out are candidates: equal 64-bit keys. Whether the keys are equal is verified
+afterwards, outside the loop.
+
+With each arrival its own window expires, up to the earlier of the arrival and the watermark
+that holds after the batch: of what is still to come, nothing can meet what is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from penstock.state import indexes, ring
+from penstock.state.arena import NONE, State, Words, sequence_of
+from penstock.state.jit import kernel
+
+__all__ = ["DIRECTORY_FULL", "DONE", "OUTPUT_FULL", "arrive", "refill"]
+
+# What `arrive` returns beside the number of candidates.
+DONE: Final = 0  # the chunk is worked through
+OUTPUT_FULL: Final = 1  # take the candidates, then call again
+DIRECTORY_FULL: Final = 2  # make room in the directory, then call again
+
+# A frame: the tuple chosen at a depth, and latest and ends of the combination above it.
+_POSITION: Final = 0
+_LATEST: Final = 1
+_ENDS: Final = 2
+
+
+@kernel
+def _next_stream(state: State, ts: Words) -> int:
+    """The stream whose next arrival is the earliest; the first of several; -1 at the end."""
+    chosen = -1
+    earliest = 0
+    for number in range(state.join[0].streams):
+        window = state.windows[number]
+        if window.cursor < window.end and (chosen < 0 or ts[window.cursor] < earliest):
+            chosen = number
+            earliest = ts[window.cursor]
+    return chosen
+
+
+@kernel
+def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> int:
+    """Write all combinations of an arrival (stream, ts, key) after the first `found`.
+
+    rows[j] takes sequence numbers of stream j, the last row of it the latest ts. Returns the
+    new number of combinations, or -1 when the rows do not suffice.
+    """
+    number, ts, key = arrival
+    streams = state.join[0].streams
+    own = state.windows[number]
+    depth = 0
+    latest, ends = ts, ts + own.length_us
+    other = state.orders[number, 0]
+    window = state.windows[other]
+    position = indexes.first(state, other, key, entry)
+    while True:
+        if position == NONE:
+            if depth == 0:
+                return found
+            depth -= 1
+            position = state.frames[depth, _POSITION]
+            latest, ends = state.frames[depth, _LATEST], state.frames[depth, _ENDS]
+            other = state.orders[number, depth]
+            window = state.windows[other]
+        else:
+            met = state.records[window.ring + position].ts
+            with_latest, with_ends = max(latest, met), min(ends, met + window.length_us)
+            if with_latest <= with_ends:
+                if depth < streams - 2:
+                    state.frames[depth, _POSITION] = position
+                    state.frames[depth, _LATEST] = latest
+                    state.frames[depth, _ENDS] = ends
+                    latest, ends = with_latest, with_ends
+                    depth += 1
+                    other = state.orders[number, depth]
+                    window = state.windows[other]
+                    position = indexes.first(state, other, key, entry)
+                    continue
+                if found == rows.shape[1]:
+                    return -1
+                rows[number, found] = own.head
+                rows[other, found] = sequence_of(window, position)
+                for above in range(depth):
+                    chosen, at = state.orders[number, above], state.frames[above, _POSITION]
+                    rows[chosen, found] = sequence_of(state.windows[chosen], at)
+                rows[streams, found] = with_latest
+                found += 1
+        position = indexes.following(state, other, key, position)
+
+
+@kernel
+def arrive(state: State, ts: Words, keys: Words, rows: Words) -> tuple[int, int]:
+    """Work through the arrivals between cursor and end of each stream.
+
+    Returns the number of candidates in `rows` and a status. An arrival is worked on whole or
+    not at all, so the loop goes on where it stopped when it is called again.
+    """
+    found = 0
+    while True:
+        number = _next_stream(state, ts)
+        if number < 0:
+            return found, DONE
+        if not indexes.has_room(state, number):
+            return found, DIRECTORY_FULL
+        window = state.windows[number]
+        now, key = ts[window.cursor], keys[window.cursor]
+        ring.expire(state, number, min(now, state.join[0].watermark))
+        entry = indexes.locate(state, key)
+        now_found = _probe(state, (number, now, key), entry, found, rows)
+        if now_found < 0:
+            return found, OUTPUT_FULL
+        found = now_found
+        ring.append(state, number, now, key, entry)
+        window.cursor += 1
+
+
+@kernel
+def refill(state: State, number: int, ts: Words, keys: Words, begin: int) -> int:
+    """Append tuples to a window without probing, from `begin` on; where it had to stop."""
+    for arrival in range(begin, len(ts)):
+        if not indexes.has_room(state, number):
+            return arrival
+        key = keys[arrival]
+        ring.append(state, number, ts[arrival], key, indexes.locate(state, key))
+    return len(ts)

@@ -1,0 +1,77 @@
+"""Candidates: combinations that the loop found, as sequence numbers, until they are rows.
+
+Columns are taken at most once: what verification needed is reused for the output when all
+candidates held.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.binding import Binding
+from penstock.state.arena import Words
+from penstock.state.keys import as_kind
+from penstock.state.windows import Windows
+
+__all__ = ["Candidates"]
+
+
+class Candidates:
+    """rows[j]: sequence numbers of stream j; the last row of it: the latest event time."""
+
+    def __init__(self, windows: Windows, binding: Binding, rows: Words) -> None:
+        self._windows = windows
+        self._binding = binding
+        self._rows = rows
+        self._taken: dict[tuple[int, str], pa.Array] = {}
+
+    def __len__(self) -> int:
+        return int(self._rows.shape[1])
+
+    def column(self, stream: int, name: str) -> pa.Array:
+        """One column of one stream, a value for each candidate."""
+        key = (stream, name)
+        if key not in self._taken:
+            payload = self._windows.payloads[stream]
+            assert payload is not None, "a stream without tuples has no candidates"
+            self._taken[key] = payload.take(name, self._rows[stream])
+        return self._taken[key]
+
+    def halves(self) -> tuple[Candidates, Candidates]:
+        """The same in two parts, for when the bytes of all are too many for one array."""
+        middle = len(self) // 2
+        return (
+            Candidates(self._windows, self._binding, self._rows[:, :middle]),
+            Candidates(self._windows, self._binding, self._rows[:, middle:]),
+        )
+
+    def verified(self) -> Candidates:
+        """Those whose keys are equal by value and not only by hash."""
+        if self._binding.exact:
+            return self
+        holds: npt.NDArray[np.bool_] | None = None
+        keys = self._binding.query.keys
+        for number, kind in enumerate(self._binding.key_kinds):
+            of_first = as_kind(self.column(0, keys[0][number]), kind)
+            for stream in range(1, len(keys)):
+                of_other = as_kind(self.column(stream, keys[stream][number]), kind)
+                equal = pc.equal(of_first, of_other)
+                if pc.all(equal, min_count=0).as_py():
+                    continue
+                mask = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
+                holds = mask if holds is None else holds & mask
+        if holds is None:
+            return self
+        return Candidates(self._windows, self._binding, self._rows[:, holds])
+
+    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
+        """The results: the output columns and the event time."""
+        columns = [self.column(out.stream, out.column) for out in self._binding.output]
+        latest = self._rows[-1].copy()  # the rows are written again for the next chunk
+        times = pa.Array.from_buffers(
+            self._binding.event_time, len(self), [None, pa.py_buffer(latest)]
+        )
+        return pa.RecordBatch.from_arrays([*columns, times], schema=schema)

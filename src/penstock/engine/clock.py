@@ -1,0 +1,72 @@
+"""One clock: the watermarks of the streams and of the join.
+
+A stream's watermark is its newest event time less its lateness, or what it was advanced to
+by hand, whichever is later. The join's is the lowest of them; a stream that has been silent
+for longer than its idle timeout is left out. The join's watermark never goes back, so a
+stream that returns behind it is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from penstock.model.query import Query
+
+__all__ = ["BEGINNING", "END_OF_TIME", "Clock"]
+
+# Beyond every event time and every event time plus a window, and far from overflow.
+BEGINNING: Final = -(1 << 62)
+END_OF_TIME: Final = 1 << 62
+
+
+class Clock:
+    """Watermarks in microseconds; `now` is the wall clock, in seconds."""
+
+    def __init__(self, query: Query, now: Callable[[], float]) -> None:
+        self._lateness = [stream.lateness_us for stream in query.streams]
+        self._timeouts = [stream.idle_timeout_us for stream in query.streams]
+        self._now = now
+        self._heard = [now()] * len(query.streams)
+        self.watermarks = [BEGINNING] * len(query.streams)
+        self.watermark = BEGINNING
+
+    def now(self) -> int:
+        """The join's watermark at this moment, streams that fell silent left out."""
+        return self._lowest(self.watermarks, {})
+
+    def after(self, newest: Mapping[int, int]) -> tuple[list[int], int]:
+        """The streams' and the join's watermark once tuples up to `newest` are in."""
+        watermarks = list(self.watermarks)
+        for stream, ts in newest.items():
+            watermarks[stream] = max(watermarks[stream], ts - self._lateness[stream])
+        return watermarks, max(self.now(), self._lowest(watermarks, newest))
+
+    def _lowest(self, watermarks: list[int], speaking: Mapping[int, int]) -> int:
+        now = self._now()
+        heeded = [
+            watermarks[stream]
+            for stream, timeout_us in enumerate(self._timeouts)
+            if stream in speaking
+            or timeout_us is None
+            or (now - self._heard[stream]) * 1e6 <= timeout_us
+        ]
+        # With every stream idle nothing tells how far time has come.
+        return max(self.watermark, min(heeded, default=self.watermark))
+
+    def settle(self, after: tuple[list[int], int], heard: Mapping[int, int]) -> None:
+        """Make what `after` told the present."""
+        self.watermarks, self.watermark = after
+        now = self._now()
+        for stream in heard:
+            self._heard[stream] = now
+
+    def advance(self, stream: int, ts: int) -> None:
+        """Promise that no tuple of a stream before `ts` is still to come."""
+        self.watermarks[stream] = max(self.watermarks[stream], ts)
+        self.settle(self.after({}), {})
+
+    def finish(self) -> None:
+        """All streams have ended."""
+        self.watermarks = [END_OF_TIME] * len(self.watermarks)
+        self.watermark = END_OF_TIME

@@ -1,0 +1,143 @@
+"""The driver: the order of work. Kernels, index and payload own the work itself.
+
+For each chunk of a batch, in order of time:
+
+    1  room       in the rings, for the arrivals of the chunk; their payload to its place
+    2  probe      each arrival against the other windows, then into its own    engine.arrival
+    3  verify     candidates with equal hashes, by value                       engine.candidates
+    4  emit       taken once, as Arrow
+    5  expire     what both the chunk and the batch's watermark have passed    state.ring
+
+The rows of a chunk stay readable until it is over: their room was made before it began, so
+what expires while it runs is not written over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrival import DONE, OUTPUT_FULL, arrive, refill
+from penstock.engine.arrivals import Arrivals
+from penstock.engine.candidates import Candidates
+from penstock.engine.chunks import chunks
+from penstock.engine.clock import BEGINNING
+from penstock.model.binding import Binding
+from penstock.model.plan import Plan
+from penstock.state import ring
+from penstock.state.arena import Words
+from penstock.state.columns import TooLong
+from penstock.state.payload import Payload
+from penstock.state.windows import Windows
+
+__all__ = ["Driver"]
+
+_FIRST_ROWS: Final = 1 << 12
+_MOST_ROWS: Final = 1 << 16  # more would fall out of the cache between probe and take
+
+
+class Driver:
+    """Runs batches through the windows of one join."""
+
+    def __init__(self, binding: Binding, plan: Plan) -> None:
+        self.windows = Windows(binding.query, plan)
+        self.produced = 0
+        self._streams = len(binding.query.streams)
+        self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
+        self.bind(binding)
+
+    def bind(self, binding: Binding) -> None:
+        """Use a binding that knows further streams."""
+        self.binding = binding
+        self._schema = binding.output_schema()
+        self._nothing = pa.Table.from_batches([], self._schema)
+        for stream, schema in enumerate(binding.schemas):
+            if schema is not None and self.windows.payloads[stream] is None:
+                kept = binding.kept(stream)
+                self.windows.payloads[stream] = Payload(schema, kept, self.windows.size(stream))
+
+    def run(self, batch: Mapping[int, Arrivals], watermark: int) -> pa.Table:
+        """Results of a batch, whose streams are each in time order.
+
+        `watermark` is the one that will hold after the batch.
+        """
+        results: list[pa.RecordBatch] = []
+        present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream])}
+        self.windows.state.join["watermark"] = watermark
+        for pieces in chunks(list(present.values())):
+            self._work(dict(zip(present, pieces, strict=True)), watermark, results)
+        self._expire(watermark)
+        return pa.Table.from_batches(results, self._schema) if results else self._nothing
+
+    def refill(self, stream: int, arrivals: Arrivals) -> None:
+        """Put tuples into a window as if they had arrived and met nothing."""
+        self._make_room({stream: arrivals}, BEGINNING)
+        done = 0
+        while done < len(arrivals):
+            done = refill(self.windows.state, stream, arrivals.ts, arrivals.keys, done)
+            if done < len(arrivals):
+                self.windows.make_index_room()
+
+    def _work(
+        self, chunk: dict[int, Arrivals], watermark: int, results: list[pa.RecordBatch]
+    ) -> None:
+        begins = [int(arrivals.ts[0]) for arrivals in chunk.values() if len(arrivals)]
+        self._expire(min([watermark, *begins]))
+        self._make_room(chunk, min([watermark, *begins]))
+        ts, keys = self._line_up(chunk)
+        while True:
+            found, status = arrive(self.windows.state, ts, keys, self._rows)
+            if found:
+                self._emit(Candidates(self.windows, self.binding, self._rows[:, :found]), results)
+            if status == DONE:
+                return
+            if status != OUTPUT_FULL:
+                self.windows.make_index_room()
+            elif found == 0 or self._rows.shape[1] < _MOST_ROWS:
+                self._rows = np.empty((self._streams + 1, 4 * self._rows.shape[1]), np.int64)
+
+    def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
+        self.windows.reserve({stream: len(each) for stream, each in chunk.items()}, passed)
+        for stream, arrivals in chunk.items():
+            payload = self.windows.payloads[stream]
+            assert payload is not None, "a stream with arrivals is bound"
+            if len(arrivals):
+                _, head = self.windows.tail_and_head(stream)
+                payload.write(arrivals.columns, head)
+
+    def _line_up(self, chunk: dict[int, Arrivals]) -> tuple[Words, Words]:
+        """Put the streams' arrivals one behind the other and set their cursors."""
+        lengths = np.zeros(self._streams, np.int64)
+        for stream, arrivals in chunk.items():
+            lengths[stream] = len(arrivals)
+        ends = lengths.cumsum()
+        self.windows.state.windows["cursor"] = ends - lengths
+        self.windows.state.windows["end"] = ends
+        if len(chunk) == 1:
+            (only,) = chunk.values()
+            return only.ts, only.keys
+        return (
+            np.concatenate([arrivals.ts for arrivals in chunk.values()]),
+            np.concatenate([arrivals.keys for arrivals in chunk.values()]),
+        )
+
+    def _emit(self, candidates: Candidates, results: list[pa.RecordBatch]) -> None:
+        try:
+            held = candidates.verified()
+            batch = held.batch(self._schema)
+        except TooLong:
+            for half in candidates.halves():
+                self._emit(half, results)
+            return
+        if len(held):
+            self.produced += len(held)
+            results.append(batch)
+
+    def _expire(self, watermark: int) -> None:
+        for stream, payload in enumerate(self.windows.payloads):
+            ring.expire(self.windows.state, stream, watermark)
+            if payload is not None:
+                payload.release(*self.windows.tail_and_head(stream))

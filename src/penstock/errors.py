@@ -1,0 +1,58 @@
+"""What can go wrong, as one tree.
+
+    PenstockError
+    ├── QueryError       the join as described makes no sense
+    ├── PlanError        the way asked for to evaluate it does not exist
+    ├── InputError       a batch was refused; nothing of it was taken
+    │   ├── SchemaError      its columns or types do not fit
+    │   └── TimestampError   its event times do not fit
+    ├── StateError       the running join cannot do this now
+    └── SnapshotError    the bytes are not a snapshot of this join
+
+Every message says what is wrong, what was got, and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "InputError",
+    "PenstockError",
+    "PlanError",
+    "QueryError",
+    "SchemaError",
+    "SnapshotError",
+    "StateError",
+    "TimestampError",
+]
+
+
+class PenstockError(Exception):
+    """Base of every error penstock raises on purpose."""
+
+
+class QueryError(PenstockError, ValueError):
+    """The join as described makes no sense."""
+
+
+class PlanError(PenstockError, ValueError):
+    """The way asked for to evaluate the join does not exist."""
+
+
+class InputError(PenstockError, ValueError):
+    """A batch was refused. The join is as it was before the call."""
+
+
+class SchemaError(InputError):
+    """The columns or types of a batch do not fit the query."""
+
+
+class TimestampError(InputError):
+    """The event times of a batch are null, out of range or too fine."""
+
+
+class StateError(PenstockError, RuntimeError):
+    """The running join cannot do this in the state it is in."""
+
+
+class SnapshotError(PenstockError, ValueError):
+    """The bytes are not a whole snapshot of this join."""

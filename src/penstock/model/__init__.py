@@ -1,0 +1,1 @@
+"""What is a join? Streams, windows, queries and plans: pure data, no numba."""

@@ -1,0 +1,182 @@
+"""A query bound to the schemas of its streams: what comes in, what is kept, what comes out.
+
+A stream is bound when its first batch (or a given schema) is there; checks across streams
+run as soon as the streams concerned are bound. Binding never changes a bound stream:
+`bound_with` gives a new binding, so that a refused batch leaves the old one as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from penstock.errors import SchemaError
+from penstock.model.keys import KeyKind, common_kind
+from penstock.model.query import Query
+
+__all__ = ["EVENT_TIME", "Binding", "OutputColumn"]
+
+EVENT_TIME: Final = "event_time"
+
+
+@dataclass(frozen=True)
+class OutputColumn:
+    """Column `name` of the output: column `column` of stream number `stream`."""
+
+    name: str
+    stream: int
+    column: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True)
+class Binding:
+    """schemas: of each stream, None while unknown.
+
+    key_kinds: how each key column is compared; empty while only one stream is bound.
+    output: the output columns of the bound streams, `event_time` not among them.
+    """
+
+    query: Query
+    schemas: tuple[pa.Schema | None, ...]
+    key_kinds: tuple[KeyKind, ...]
+    output: tuple[OutputColumn, ...]
+    event_time: pa.DataType
+
+    @classmethod
+    def of(cls, query: Query) -> Binding:
+        """Nothing known yet."""
+        nothing = (None,) * len(query.streams)
+        return cls(query, nothing, (), (), pa.timestamp("us"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every stream's schema is known."""
+        return all(schema is not None for schema in self.schemas)
+
+    @property
+    def exact(self) -> bool:
+        """Whether equal 64-bit keys are equal keys, so that nothing is left to verify."""
+        return len(self.key_kinds) == 1 and self.key_kinds[0].exact
+
+    def output_schema(self) -> pa.Schema:
+        """The schema of results, as far as it is known."""
+        fields = [pa.field(column.name, column.type) for column in self.output]
+        return pa.schema([*fields, pa.field(EVENT_TIME, self.event_time)])
+
+    def kept(self, stream: int) -> tuple[str, ...]:
+        """The columns of a stream that its window must keep: keys, and what comes out."""
+        needed = {column.column for column in self.output if column.stream == stream}
+        needed.update(self.query.keys[stream])
+        schema = self.schemas[stream]
+        return () if schema is None else tuple(name for name in schema.names if name in needed)
+
+    def bound_with(self, new: Mapping[int, pa.Schema]) -> Binding:
+        """This binding with further streams bound, checked on their own and together."""
+        schemas = list(self.schemas)
+        for stream, schema in new.items():
+            _check_alone(self.query, stream, schema)
+            schemas[stream] = schema
+        bound = [stream for stream, schema in enumerate(schemas) if schema is not None]
+        return Binding(
+            self.query,
+            tuple(schemas),
+            _key_kinds(self.query, schemas, bound),
+            _output(self.query, schemas, bound),
+            _event_time(self.query, schemas, bound),
+        )
+
+
+def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
+    name, there = query.names[stream], schema.names
+    repeated = sorted({column for column in there if there.count(column) > 1})
+    if repeated:
+        raise SchemaError(f"stream {name!r} has columns of one name: {repeated}; rename them")
+    wanted = {"time": (query.streams[stream].time,), "key": query.keys[stream]}
+    wanted["selected"] = tuple(
+        column for _, chosen, column in query.selected or () if chosen == name
+    )
+    for role, columns in wanted.items():
+        for column in columns:
+            if column not in there:
+                raise SchemaError(
+                    f"stream {name!r} has no {role} column {column!r}; its columns are {there}"
+                )
+    time = schema.field(query.streams[stream].time).type
+    if not (pt.is_timestamp(time) or pt.is_int64(time)):
+        raise SchemaError(
+            f"time column {query.streams[stream].time!r} of stream {name!r} has type {time}; "
+            "cast it to a timestamp, or to int64 microseconds since the epoch"
+        )
+    for column in query.keys[stream]:
+        common_kind([schema.field(column).type], [f"{name}.{column}"])
+
+
+def _key_kinds(
+    query: Query, schemas: list[pa.Schema | None], bound: list[int]
+) -> tuple[KeyKind, ...]:
+    kinds = []
+    for columns in zip(*(query.keys[stream] for stream in bound), strict=True):
+        types, what = [], []
+        for stream, column in zip(bound, columns, strict=True):
+            schema = schemas[stream]
+            assert schema is not None
+            types.append(schema.field(column).type)
+            what.append(f"{query.names[stream]}.{column}")
+        kinds.append(common_kind(types, what))
+    return tuple(kinds)
+
+
+def _output(
+    query: Query, schemas: list[pa.Schema | None], bound: list[int]
+) -> tuple[OutputColumn, ...]:
+    if query.selected is None:
+        chosen = [
+            (f"{query.names[stream]}_{column}", stream, column)
+            for stream in bound
+            for column in schemas[stream].names  # type: ignore[union-attr]  # bound means known
+        ]
+    else:
+        numbered = ((new, query.position(name), column) for new, name, column in query.selected)
+        chosen = [row for row in numbered if row[1] in bound]
+    taken: dict[str, str] = {EVENT_TIME: "the time of the result"}
+    output = []
+    for new, stream, column in chosen:
+        origin = f"{query.names[stream]}.{column}"
+        if new in taken:
+            raise SchemaError(
+                f"two output columns are called {new!r}: {taken[new]} and {origin}; "
+                "rename one with select="
+            )
+        taken[new] = origin
+        schema = schemas[stream]
+        assert schema is not None
+        output.append(OutputColumn(new, stream, column, schema.field(column).type))
+    return tuple(output)
+
+
+def _event_time(query: Query, schemas: list[pa.Schema | None], bound: list[int]) -> pa.DataType:
+    types = []
+    for stream in bound:
+        schema = schemas[stream]
+        assert schema is not None
+        types.append(schema.field(query.streams[stream].time).type)
+    if not types:
+        return pa.timestamp("us")
+    classes = {
+        "integer" if pt.is_int64(each) else "zoned" if each.tz else "zoneless" for each in types
+    }
+    if len(classes) > 1:
+        got = ", ".join(
+            f"{query.names[stream]}.{query.streams[stream].time} is {each}"
+            for stream, each in zip(bound, types, strict=True)
+        )
+        raise SchemaError(
+            f"time columns cannot be compared: {got}; cast all of them to timestamps "
+            "with a zone, all to timestamps without, or all to integers"
+        )
+    return pa.int64() if classes == {"integer"} else pa.timestamp("us", tz=types[0].tz)

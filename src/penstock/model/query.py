@@ -1,0 +1,164 @@
+"""A query: which streams are joined, on what, and within which windows.
+
+Pure data that validates itself. What it means is section "What the answer is" of
+docs/semantics.md, and, to the letter, tests/oracle.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from penstock.errors import QueryError
+from penstock.model.duration import Duration
+from penstock.model.stream import Stream
+from penstock.model.window import Window, parse_window
+
+__all__ = ["MAX_STREAMS", "Columns", "Query"]
+
+MAX_STREAMS: Final = 16
+
+Columns = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Query:
+    """An inner join of two or more streams on equal keys.
+
+    on: the key: a column that all streams share, several of them, or for each stream
+        its own column or columns.
+    within: the window of every stream that names none.
+    select: output columns, as `{"new_name": "stream.column"}` or `["stream.column", …]`
+        (then named `stream_column`); all columns of all streams when not given.
+    """
+
+    streams: Sequence[Stream]
+    on: Columns | Mapping[str, Columns]
+    within: Window | Duration | None = None
+    select: Mapping[str, str] | Sequence[str] | None = None
+
+    windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
+    keys: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
+    selected: tuple[tuple[str, str, str], ...] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        derived = object.__setattr__  # the one way to fill a frozen dataclass
+        derived(self, "streams", _streams(self.streams))
+        derived(self, "keys", _keys(self.names, self.on))
+        within = self.within
+        if within is not None:
+            within = parse_window(within, "within")
+            derived(self, "within", within)
+        derived(self, "windows", _windows(self.streams, within))
+        derived(self, "selected", _selected(self.names, self.select))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams' names, in their order."""
+        return tuple(stream.name for stream in self.streams)
+
+    def position(self, name: str) -> int:
+        """Which stream is called `name`."""
+        if name not in self.names:
+            raise QueryError(f"no stream is called {name!r}; the streams are {_list(self.names)}")
+        return self.names.index(name)
+
+    def describe(self) -> dict[str, Any]:
+        """All that decides the answer, in plain values: equal queries, equal descriptions."""
+        return {
+            "streams": [
+                {
+                    "name": stream.name,
+                    "time": stream.time,
+                    "window": str(window),
+                    "lateness_us": stream.lateness_us,
+                    "key": list(key),
+                }
+                for stream, window, key in zip(self.streams, self.windows, self.keys, strict=True)
+            ],
+            "select": None if self.selected is None else [list(row) for row in self.selected],
+        }
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _streams(streams: Sequence[Stream]) -> tuple[Stream, ...]:
+    if isinstance(streams, Stream | str | Mapping) or not all(
+        isinstance(stream, Stream) for stream in streams
+    ):
+        raise QueryError(f"streams must be a list of Stream, got {streams!r}; wrap each one")
+    if not 2 <= len(streams) <= MAX_STREAMS:
+        raise QueryError(
+            f"a join takes 2 to {MAX_STREAMS} streams, got {len(streams)}; "
+            "to join a stream with itself, give it twice under two names"
+        )
+    names = [stream.name for stream in streams]
+    for name in names:
+        if names.count(name) > 1:
+            raise QueryError(f"two streams are called {name!r}; give each its own name")
+    return tuple(streams)
+
+
+def _columns(columns: Any, what: str) -> tuple[str, ...]:
+    names: tuple[str, ...]
+    names = (columns,) if isinstance(columns, str) else tuple(columns or ())
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise QueryError(f"{what} must name one column or several, got {columns!r}")
+    if len(set(names)) < len(names):
+        raise QueryError(f"{what} names a column twice, got {_list(names)}; name each once")
+    return names
+
+
+def _keys(names: Sequence[str], on: Any) -> tuple[tuple[str, ...], ...]:
+    if isinstance(on, Mapping):
+        if set(on) != set(names):
+            raise QueryError(
+                f"on must give the key of each stream once, got {_list(list(on))}; "
+                f"the streams are {_list(names)}"
+            )
+        keys = tuple(_columns(on[name], f"the key of stream {name!r}") for name in names)
+    else:
+        keys = (_columns(on, "on"),) * len(names)
+    if len({len(key) for key in keys}) > 1:
+        counts = ", ".join(f"{name!r} {len(key)}" for name, key in zip(names, keys, strict=True))
+        raise QueryError(f"all keys must have equally many columns, got {counts}")
+    return keys
+
+
+def _windows(streams: Sequence[Stream], within: Window | None) -> tuple[Window, ...]:
+    windows = []
+    for stream in streams:
+        window = stream.window if stream.window is not None else within
+        if window is None:
+            raise QueryError(
+                f"stream {stream.name!r} has no window; give it window=, or give the query within="
+            )
+        windows.append(parse_window(window, f"the window of stream {stream.name!r}"))
+    return tuple(windows)
+
+
+def _selected(names: Sequence[str], select: Any) -> tuple[tuple[str, str, str], ...] | None:
+    if select is None:
+        return None
+    pairs = select.items() if isinstance(select, Mapping) else [(None, text) for text in select]
+    selected = []
+    for new_name, text in pairs:
+        if not isinstance(text, str):
+            raise QueryError(f"select must name columns as 'stream.column', got {text!r}")
+        # A stream's or a column's name may itself contain dots: the longest stream wins.
+        stream = max(
+            (name for name in names if text.startswith(f"{name}.") and len(text) > len(name) + 1),
+            key=len,
+            default=None,
+        )
+        if stream is None:
+            raise QueryError(
+                f"select must name columns as 'stream.column', got {text!r}; "
+                f"the streams are {_list(names)}"
+            )
+        column = text[len(stream) + 1 :]
+        selected.append((new_name or f"{stream}_{column}", stream, column))
+    return tuple(selected)

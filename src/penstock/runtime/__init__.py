@@ -1,0 +1,1 @@
+"""How do I push batches into it? The embedded join."""

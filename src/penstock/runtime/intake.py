@@ -1,0 +1,161 @@
+"""What a user pushes, made into checked columns. Nothing here changes a running join.
+
+Anything Arrow can import is welcome. A batch is checked whole before any of it is taken: so
+a refused batch changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from penstock.errors import InputError, SchemaError, TimestampError
+from penstock.model.binding import Binding
+from penstock.model.query import Query
+from penstock.state.arena import Words
+from penstock.state.storage import empty_array
+
+__all__ = ["MAX_TS", "MIN_TS", "Intake", "event_times", "fit", "take_in"]
+
+# Years 1 to 9999, as Python's datetime and Spark have them, in microseconds.
+MIN_TS: Final = -62_135_596_800_000_000
+MAX_TS: Final = 253_402_300_799_999_999
+
+_PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The rows of one stream in one call, and their event times."""
+
+    batch: pa.RecordBatch
+    ts: Words
+
+
+def take_in(
+    query: Query, binding: Binding, given: Mapping[str, Any]
+) -> tuple[Binding, dict[int, Intake]]:
+    """Check a call's tables; the binding they need, and their rows by stream."""
+    batches: dict[int, pa.RecordBatch] = {}
+    for name, data in given.items():
+        if name not in query.names:
+            raise InputError(f"no stream is called {name!r}; the streams are {query.names}")
+        stream = query.names.index(name)
+        known = binding.schemas[stream]
+        batch = _one_batch(data, name)
+        batches[stream] = batch if known is None else fit(batch, known, name)
+    new = {
+        stream: batch.schema for stream, batch in batches.items() if binding.schemas[stream] is None
+    }
+    if new:
+        binding = binding.bound_with(new)
+    intakes = {
+        stream: Intake(batch, event_times(query, stream, batch))
+        for stream, batch in batches.items()
+    }
+    return binding, intakes
+
+
+def _one_batch(data: Any, name: str) -> pa.RecordBatch:
+    """All rows of `data` in one record batch, copied only where they are in pieces."""
+    if isinstance(data, pa.RecordBatch):
+        return data
+    if not isinstance(data, pa.Table):
+        data = _table(data, name)
+    combined = data.combine_chunks()
+    batches = combined.to_batches()
+    if len(batches) == 1:
+        return batches[0]
+    if not batches:
+        return pa.RecordBatch.from_arrays(
+            [empty_array(field.type) for field in data.schema], schema=data.schema
+        )
+    raise InputError(
+        f"the batch for stream {name!r} holds more than 2 GiB of text in one column; "
+        "push it in smaller pieces"
+    )
+
+
+def _table(data: Any, name: str) -> pa.Table:
+    try:
+        if hasattr(data, "iloc"):  # pandas: its index is not data
+            return pa.Table.from_pandas(data, preserve_index=False)
+        if isinstance(data, pa.RecordBatchReader):
+            return data.read_all()
+        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+            return pa.table(data)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"the batch for stream {name!r} cannot be imported as Arrow: {error}; "
+            "convert it to a pyarrow.Table first"
+        ) from error
+    raise InputError(
+        f"the batch for stream {name!r} is a {type(data).__name__}, which Arrow cannot import; "
+        "pass a pyarrow, pandas or polars table, or anything with __arrow_c_stream__"
+    )
+
+
+def fit(batch: pa.RecordBatch, known: pa.Schema, name: str) -> pa.RecordBatch:
+    """A batch with the columns in the known order; refused when they are not the known ones."""
+    if batch.schema is known or batch.schema.equals(known):
+        return batch
+    there = batch.schema.names
+    missing = [column for column in known.names if column not in there]
+    added = [column for column in there if column not in known.names]
+    if missing or added or len(there) != len(known.names):
+        raise SchemaError(
+            f"the columns of stream {name!r} changed: missing {missing}, new {added}; "
+            f"push batches with the columns {known.names}"
+        )
+    columns = []
+    for field in known:
+        column = batch.column(there.index(field.name))
+        if column.type != field.type:
+            if not pt.is_null(column.type):
+                raise SchemaError(
+                    f"column {field.name!r} of stream {name!r} changed its type "
+                    f"from {field.type} to {column.type}; cast it to {field.type}"
+                )
+            column = pa.nulls(len(column), field.type)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=known)
+
+
+def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Words:
+    """The event times of a batch in whole microseconds, checked."""
+    name = query.streams[stream].time
+    where = f"time column {name!r} of stream {query.names[stream]!r}"
+    array = batch.column(name)
+    if array.null_count:
+        raise TimestampError(
+            f"{where} has {array.null_count:,} nulls in {len(array):,} rows; "
+            "filter them out, or fill them with the time of arrival"
+        )
+    values = np.frombuffer(array.buffers()[1] or b"", np.int64, len(array), 8 * array.offset)
+    if not len(values):
+        return values
+    unit = array.type.unit if pt.is_timestamp(array.type) else "us"
+    low, high = int(values.min()), int(values.max())
+    if unit == "ns":
+        if (values % 1_000).any():
+            raise TimestampError(
+                f"{where} has nanoseconds that are not whole microseconds; "
+                "truncate it to microseconds first"
+            )
+        low, high = low // 1_000, high // 1_000
+    else:
+        low, high = low * _PER_UNIT_US[unit], high * _PER_UNIT_US[unit]
+    if low < MIN_TS or high > MAX_TS:
+        worst = low if low < MIN_TS else high
+        raise TimestampError(
+            f"{where} has a time outside the years 1 to 9999: {worst:,} microseconds since 1970; "
+            "check its unit"
+        )
+    if unit == "ns":
+        return values // 1_000
+    return values if unit == "us" else values * _PER_UNIT_US[unit]

@@ -1,0 +1,203 @@
+"""The embedded join: batches in, results out, in this process.
+
+The order of a call is: check everything (nothing has changed yet), then take everything.
+So a refused batch leaves the join as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.engine.clock import Clock
+from penstock.engine.driver import Driver
+from penstock.engine.release import release
+from penstock.errors import InputError, SchemaError, StateError
+from penstock.model.binding import Binding
+from penstock.model.plan import Plan
+from penstock.model.query import Query
+from penstock.runtime import snapshot
+from penstock.runtime.intake import MAX_TS, MIN_TS, take_in
+from penstock.runtime.late import LateRows
+from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
+from penstock.runtime.why import Why, explain_tuples
+from penstock.state.jit import announce_compilation
+
+__all__ = ["Join"]
+
+
+class Join:
+    """A running join. Not for use by several threads at once."""
+
+    def __init__(
+        self,
+        query: Query,
+        plan: Plan,
+        schemas: Mapping[str, pa.Schema] | None,
+        clock: Callable[[], float],
+    ) -> None:
+        announce_compilation()
+        self.query = query
+        self.plan = plan
+        binding = Binding.of(query)
+        if schemas:
+            unknown = [name for name in schemas if name not in query.names]
+            if unknown:
+                raise SchemaError(
+                    f"schemas names {unknown}, which are no streams; the streams are {query.names}"
+                )
+            binding = binding.bound_with(
+                {query.position(name): schema for name, schema in schemas.items()}
+            )
+        self.driver = Driver(binding, plan)
+        self.clock = Clock(query, clock)
+        self.late_rows = [LateRows() for _ in query.streams]
+        self.arrived = [0] * len(query.streams)
+        self.late_count = [0] * len(query.streams)
+        self.late_forgotten = [0] * len(query.streams)
+        self.finished = False
+        self._closed = False
+
+    # Batches in, results out.
+
+    def push(self, batches: Mapping[str, Any] | None = None, /, **streams: Any) -> pa.Table:
+        """Feed one batch, made of a table for any of the streams, and get its results.
+
+        Tables are keywords, or one mapping for names that are no identifiers.
+        """
+        self._must_be_open("push")
+        if batches is not None:
+            if not isinstance(batches, Mapping):
+                raise InputError(
+                    f"push takes one keyword for each stream, or one mapping, "
+                    f"got a {type(batches).__name__}; write push({self.query.names[0]}=batch)"
+                )
+            twice = [name for name in batches if name in streams]
+            if twice:
+                raise InputError(f"push was given {twice} twice; give each stream once")
+            streams = {**batches, **streams}
+        binding, intakes = take_in(self.query, self.driver.binding, streams)
+        watermark = self.clock.now()
+        released = {
+            stream: release(binding, stream, intake.batch, intake.ts, watermark)
+            for stream, intake in intakes.items()
+        }
+        # From here on everything is taken.
+        if binding is not self.driver.binding:
+            self.driver.bind(binding)
+        for stream, intake in intakes.items():
+            self.arrived[stream] += len(intake.ts)
+            late = released[stream].late
+            if late is not None:
+                self.late_count[stream] += len(late)
+                self.late_forgotten[stream] += self.late_rows[stream].add(late)
+        newest = {
+            stream: int(intake.ts.max()) for stream, intake in intakes.items() if len(intake.ts)
+        }
+        after = self.clock.after(newest)
+        results = self.driver.run(
+            {stream: each.arrivals for stream, each in released.items()}, after[1]
+        )
+        self.clock.settle(after, newest)
+        return results
+
+    def advance(self, stream: str, ts: int | datetime) -> pa.Table:
+        """Promise that `stream` has no tuple before `ts` left to come; what this brings out."""
+        self._must_be_open("advance")
+        number = self.query.position(stream)
+        self.clock.advance(number, _microseconds(ts))
+        return self.driver.run({}, self.clock.watermark)
+
+    def finish(self) -> pa.Table:
+        """End all streams; what this brings out."""
+        self._must_be_open("finish")
+        self.clock.finish()
+        self.finished = True
+        return self.driver.run({}, self.clock.watermark)
+
+    def late(self) -> dict[str, pa.Table]:
+        """The late tuples of each stream since the last call."""
+        return {
+            name: rows.drain(schema)
+            for name, rows, schema in zip(
+                self.query.names, self.late_rows, self.driver.binding.schemas, strict=True
+            )
+        }
+
+    # What it says of itself.
+
+    @property
+    def metrics(self) -> Metrics:
+        """Counters of this moment."""
+        driver = self.driver
+        streams = {
+            name: StreamMetrics(
+                arrived=self.arrived[number],
+                late=self.late_count[number],
+                late_forgotten=self.late_forgotten[number],
+                live=driver.windows.live(number),
+                expired=driver.windows.expired(number),
+                watermark=shown_watermark(self.clock.watermarks[number]),
+            )
+            for number, name in enumerate(self.query.names)
+        }
+        return Metrics(
+            produced=driver.produced,
+            late=sum(self.late_count),
+            live=sum(each.live for each in streams.values()),
+            bytes=sum(self.footprint().values()),
+            watermark=shown_watermark(self.clock.watermark),
+            streams=MappingProxyType(streams),
+        )
+
+    def footprint(self) -> dict[str, int]:
+        """Bytes held: `state` for rings and indexes, `payload` for the columns of tuples."""
+        windows = self.driver.windows
+        return {"state": windows.state_bytes, "payload": windows.payload_bytes}
+
+    def why(self, **tuples: Mapping[str, Any]) -> Why:
+        """Why these tuples, one of each stream named, joined or did not."""
+        return explain_tuples(self, tuples)
+
+    def snapshot(self) -> bytes:
+        """All it needs to go on elsewhere: give it to the query's `restore`."""
+        return snapshot.save(self)
+
+    # Its end.
+
+    def close(self) -> None:
+        """No more batches. What it says of itself stays readable."""
+        self._closed = True
+
+    def __enter__(self) -> Join:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _must_be_open(self, verb: str) -> None:
+        if self.finished or self._closed:
+            end = "finished" if self.finished else "closed"
+            raise StateError(f"cannot {verb}: the join is {end}; start the query again")
+
+
+def _microseconds(ts: int | datetime) -> int:
+    if isinstance(ts, datetime):
+        aware = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
+        ts = (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    if not isinstance(ts, int) or isinstance(ts, bool):
+        raise InputError(f"a watermark is a datetime or whole microseconds since 1970, got {ts!r}")
+    if not MIN_TS <= ts <= MAX_TS + 1:
+        raise InputError(
+            f"a watermark must lie in the years 1 to 9999, got {ts:,} microseconds; check its unit"
+        )
+    return ts

@@ -1,0 +1,75 @@
+"""What a running join says of itself: a frozen picture of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from penstock.engine.clock import BEGINNING, END_OF_TIME
+
+__all__ = ["Metrics", "StreamMetrics", "shown_watermark"]
+
+
+def shown_watermark(watermark: int) -> int | None:
+    """A watermark as users see it: None before the first tuple."""
+    return None if watermark == BEGINNING else watermark
+
+
+def _text(watermark: int | None) -> str:
+    if watermark is None:
+        return "none yet"
+    if watermark == END_OF_TIME:
+        return "end of all streams"
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=watermark)
+    except OverflowError:
+        return f"{watermark:,} us"
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
+@dataclass(frozen=True)
+class StreamMetrics:
+    """One stream.
+
+    arrived: tuples pushed, late ones included. late: those behind the watermark.
+    late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
+    live: tuples in the window. expired: tuples that have left it.
+    watermark: microseconds since the epoch; None before the first tuple.
+    """
+
+    arrived: int
+    late: int
+    late_forgotten: int
+    live: int
+    expired: int
+    watermark: int | None
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """The join.
+
+    produced: results so far. late, live: totals over the streams. bytes: memory held by
+    windows and indexes. watermark: microseconds since the epoch; None before all streams
+    have been heard.
+    """
+
+    produced: int
+    late: int
+    live: int
+    bytes: int
+    watermark: int | None
+    streams: Mapping[str, StreamMetrics]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.produced:,} results, {self.late:,} late, {self.live:,} live tuples "
+            f"in {self.bytes / 2**20:,.1f} MiB, watermark {_text(self.watermark)}"
+        ]
+        lines += [
+            f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "
+            f"{each.expired:,} expired, watermark {_text(each.watermark)}"
+            for name, each in self.streams.items()
+        ]
+        return "\n".join(lines)

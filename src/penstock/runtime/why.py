@@ -1,0 +1,196 @@
+"""Why did these tuples join, or not? The first question of every user.
+
+The query's conditions are checked one by one on the values given, then what is known of
+each tuple: whether it is in its window, came late, or has left. Tuples that have left are
+not remembered, so the answer can be "they would have, if they arrived in time".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import InputError
+from penstock.model.duration import format_us
+from penstock.model.keys import common_kind
+from penstock.runtime.intake import event_times
+from penstock.state.keys import as_kind, key_words
+
+if TYPE_CHECKING:
+    from penstock.runtime.join import Join
+
+__all__ = ["Known", "Tuple", "Why", "explain", "explain_tuples"]
+
+
+@dataclass(frozen=True)
+class Tuple:
+    """A tuple as the user describes it. fate: one of `Known`."""
+
+    stream: str
+    ts: int
+    key: tuple[object, ...]
+    has_key: bool
+    window_us: int
+    fate: str
+
+
+class Known:
+    """What can be known of a tuple."""
+
+    LIVE = "live"
+    LATE = "late"
+    BEHIND = "behind"
+    KEYLESS = "keyless"
+    EXPIRED = "expired"
+    NOT_SEEN = "not seen"
+
+
+@dataclass(frozen=True)
+class Why:
+    """joined: True, False, or None when it depends on what is no longer known.
+
+    reasons: one sentence for each condition, those that failed first.
+    """
+
+    joined: bool | None
+    reasons: tuple[str, ...]
+
+    def __str__(self) -> str:
+        verdict = {True: "joined", False: "not joined", None: "not known"}[self.joined]
+        return "\n".join([f"{verdict}:", *(f"  - {reason}" for reason in self.reasons)])
+
+
+_FATES = {
+    Known.LIVE: "{stream}: in its window",
+    Known.LATE: "{stream}: arrived late, behind the watermark, and was dropped",
+    Known.EXPIRED: "{stream}: no longer in its window: the watermark is past its time plus "
+    "{window}; it has expired, or it would be late now",
+    Known.BEHIND: "{stream}: not in its window, and the watermark has passed its time: it came "
+    "late and was handed out, or it would be late now",
+    Known.KEYLESS: "{stream}: without a key it is not kept",
+    Known.NOT_SEEN: "{stream}: no such tuple is in its window: it has not arrived",
+}
+
+
+def explain(tuples: list[Tuple]) -> Why:
+    """Check the conditions of an inner equality join over time windows."""
+    failed: list[str] = []
+    held: list[str] = []
+    for each in tuples:
+        if not each.has_key:
+            failed.append(
+                f"{each.stream}: its key {each.key!r} is null or NaN, which equals nothing"
+            )
+    if not failed:
+        first = tuples[0]
+        for each in tuples[1:]:
+            same = each.key == first.key
+            text = f"{first.stream} {first.key!r} and {each.stream} {each.key!r}"
+            (held if same else failed).append(
+                f"keys are equal: {text}" if same else f"keys differ: {text}"
+            )
+    latest = max(tuples, key=lambda each: each.ts)
+    for each in tuples:
+        if each is latest:
+            continue
+        distance = latest.ts - each.ts
+        near = distance <= each.window_us
+        (held if near else failed).append(
+            f"{each.stream} is {format_us(distance)} before {latest.stream}, "
+            f"{'within' if near else 'outside'} its window of {format_us(each.window_us)}"
+        )
+    fates = {each.fate for each in tuples}
+    known = [
+        _FATES[each.fate].format(stream=each.stream, window=format_us(each.window_us))
+        for each in tuples
+    ]
+    if failed or fates & set(_LOST):
+        bad = [text for text, each in zip(known, tuples, strict=True) if each.fate in _LOST]
+        good = [text for text, each in zip(known, tuples, strict=True) if each.fate not in _LOST]
+        return Why(False, tuple(failed + bad + held + good))
+    return Why(True if fates == {Known.LIVE} else None, tuple(held + known))
+
+
+_LOST = (Known.LATE, Known.BEHIND, Known.NOT_SEEN)
+
+
+def explain_tuples(join: Join, given: Mapping[str, Mapping[str, Any]]) -> Why:
+    """Find the tuples a user describes, and explain them."""
+    if len(given) < 2:
+        raise InputError(
+            f"why needs a tuple of two streams or more, got {list(given)}; "
+            f"the streams are {join.query.names}"
+        )
+    described = [_describe(join, join.query.position(name), row) for name, row in given.items()]
+    return explain(described)
+
+
+def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Tuple:
+    query, binding = join.query, join.driver.binding
+    name, schema = query.names[stream], binding.schemas[stream]
+    needed = (query.streams[stream].time, *query.keys[stream])
+    missing = [column for column in needed if column not in row]
+    unknown = [column for column in row if schema is not None and column not in schema.names]
+    if missing or unknown:
+        raise InputError(
+            f"cannot look up a tuple of stream {name!r}: missing {missing}, unknown {unknown}; "
+            f"give at least {list(needed)}"
+        )
+    try:
+        arrays = {
+            column: pa.array([value], None if schema is None else schema.field(column).type)
+            for column, value in row.items()
+        }
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"cannot read the tuple of stream {name!r}: {error}; give values of its column types"
+        ) from error
+    batch = pa.RecordBatch.from_pydict(arrays)
+    ts = int(event_times(query, stream, batch)[0])
+    keys = [arrays[column] for column in query.keys[stream]]
+    kinds = binding.key_kinds or [
+        common_kind([key.type], [f"{name}.{column}"])
+        for key, column in zip(keys, query.keys[stream], strict=True)
+    ]
+    _, present = key_words(keys, kinds)
+    window_us = query.windows[stream].length_us
+    has_key = present is None or bool(present[0])
+    if _is_live(join, stream, ts, arrays):
+        fate = Known.LIVE
+    elif schema is not None and _is_late(join, stream, arrays):
+        fate = Known.LATE
+    elif ts + window_us < join.clock.watermark:
+        fate = Known.EXPIRED
+    elif ts < join.clock.watermark:
+        fate = Known.BEHIND
+    else:
+        fate = Known.NOT_SEEN if has_key else Known.KEYLESS
+    key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
+    return Tuple(name, ts, key, has_key, window_us, fate)
+
+
+def _is_live(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> bool:
+    windows = join.driver.windows
+    payload = windows.payloads[stream]
+    if payload is None:
+        return False
+    live = windows.live_sequences(stream)
+    same = live[windows.timestamps(stream, live) == ts]
+    for column, value in row.items():
+        if column in payload.columns:
+            values = payload.take(column, same).to_pylist()
+            same = same[np.array([each == value[0].as_py() for each in values], np.bool_)]
+    return len(same) > 0
+
+
+def _is_late(join: Join, stream: int, row: Mapping[str, pa.Array]) -> bool:
+    table = join.late_rows[stream].table(join.driver.binding.schemas[stream])
+    wanted = {column: value[0].as_py() for column, value in row.items()}
+    return any(
+        all(late[column] == value for column, value in wanted.items())
+        for late in table.select(list(wanted)).to_pylist()
+    )

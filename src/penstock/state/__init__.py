@@ -1,0 +1,1 @@
+"""Where is it kept? Arena, ring, indexes and payload of the windows."""

@@ -1,0 +1,60 @@
+"""The payload of a window: its columns, all addressed by the same sequence numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.state.arena import Words
+from penstock.state.columns import Column, column_for
+from penstock.state.storage import as_given, kept_type
+
+__all__ = ["Payload"]
+
+
+class Payload:
+    """Columns of a window, as wide as its ring."""
+
+    def __init__(self, schema: pa.Schema, names: Sequence[str], size: int) -> None:
+        self._size = size
+        self._types = {name: schema.field(name).type for name in names}
+        self.columns: Mapping[str, Column] = {
+            name: column_for(kept_type(given), size - 1) for name, given in self._types.items()
+        }
+
+    def write(self, arrays: Mapping[str, pa.Array], sequence: int) -> None:
+        """Keep one row, in kept types, for each tuple from sequence number `sequence` on."""
+        for name, column in self.columns.items():
+            column.write(arrays[name], sequence)
+
+    def take(self, name: str, sequences: Words) -> pa.Array:
+        """Rows of one column, in the type they came in."""
+        taken = self.columns[name].take(sequences, sequences & (self._size - 1))
+        return as_given(taken, self._types[name])
+
+    def relocate(self, old: Words, new: Words, size: int) -> None:
+        """Move rows to new sequence numbers, in a ring of `size`."""
+        if size == self._size and np.array_equal(old, new):
+            return
+        self._size = size
+        for column in self.columns.values():
+            column.relocate(old, new, size - 1)
+
+    def release(self, tail: int, head: int) -> None:
+        """Rows before `tail` are gone; `head` comes next."""
+        for column in self.columns.values():
+            column.release(tail, head)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return sum(column.nbytes for column in self.columns.values())
+
+    def check(self, live: Words) -> None:
+        """Raise AssertionError unless every live row can be read."""
+        for name in self.columns:
+            taken = self.take(name, live)
+            taken.validate(full=True)
+            assert len(taken) == len(live)

@@ -1,0 +1,78 @@
+"""Types that Arrow cannot take rows of, and the types they are kept as instead.
+
+Text and binary views, at any depth, are kept as their large counterparts; run-end encoding
+is undone. They come out again as they came in.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from penstock.state.arena import Words
+
+__all__ = ["as_given", "as_kept", "empty_array", "kept_type", "take_rows"]
+
+
+def kept_type(data_type: pa.DataType) -> pa.DataType:
+    """The type that values of `data_type` are kept as: most often itself."""
+    if pt.is_string_view(data_type):
+        return pa.large_string()
+    if pt.is_binary_view(data_type):
+        return pa.large_binary()
+    if pt.is_run_end_encoded(data_type):
+        return kept_type(data_type.value_type)
+    if pt.is_struct(data_type):
+        return pa.struct([_kept_field(field) for field in data_type])
+    if pt.is_map(data_type):
+        return pa.map_(
+            _kept_field(data_type.key_field),
+            _kept_field(data_type.item_field),
+            keys_sorted=data_type.keys_sorted,
+        )
+    if pt.is_fixed_size_list(data_type):
+        return pa.list_(_kept_field(data_type.value_field), data_type.list_size)
+    for is_list, of in (
+        (pt.is_list, pa.list_),
+        (pt.is_large_list, pa.large_list),
+        (pt.is_list_view, pa.list_view),
+        (pt.is_large_list_view, pa.large_list_view),
+    ):
+        if is_list(data_type):
+            return of(_kept_field(data_type.value_field))
+    return data_type
+
+
+def _kept_field(field: pa.Field) -> pa.Field:
+    return field.with_type(kept_type(field.type))
+
+
+def as_kept(array: pa.Array) -> pa.Array:
+    """An array in the type it is kept as."""
+    if pt.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
+    kept = kept_type(array.type)
+    return array if kept == array.type else array.cast(kept)
+
+
+def as_given(array: pa.Array, data_type: pa.DataType) -> pa.Array:
+    """An array that was kept, in the type it came in."""
+    if array.type == data_type:
+        return array
+    if pt.is_run_end_encoded(data_type):
+        values = as_given(array, data_type.value_type)
+        return pc.run_end_encode(values, run_end_type=data_type.run_end_type)
+    return array.cast(data_type)
+
+
+def empty_array(data_type: pa.DataType) -> pa.Array:
+    """No values, of any type: `pa.array([], type)` does not know all of them."""
+    return pa.nulls(0, data_type)
+
+
+def take_rows(batch: pa.RecordBatch, rows: Words) -> pa.RecordBatch:
+    """Rows of a batch, whatever its types."""
+    chosen = pa.array(rows)
+    columns = [as_given(as_kept(column).take(chosen), column.type) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)

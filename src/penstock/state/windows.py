@@ -1,0 +1,235 @@
+"""The windows of a join: the arena, its allocation and its growth, and the payload beside it.
+
+Kernels never allocate. They find a ring or the directory full, return, and this is where
+room is made: a new arena, the tuples moved into it, the indexes built anew. Before a ring
+grows, what has expired behind an early tuple is swept out; so however disordered the input,
+a ring is at most four times what lives in it and arrives in one chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.errors import StateError
+from penstock.model.plan import Plan
+from penstock.model.query import Query
+from penstock.state import directory, indexes, ring
+from penstock.state.arena import (
+    CACHE_LINE,
+    NONE,
+    RECORD,
+    WINDOW,
+    State,
+    Words,
+    allocate,
+    header_bytes,
+    view,
+)
+from penstock.state.indexes import KINDS
+from penstock.state.jit import kernel
+from penstock.state.payload import Payload
+
+__all__ = ["Windows"]
+
+_SMALLEST_RING: Final = 64
+_LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
+_WORD: Final = 8
+
+
+class Windows:
+    """All windows of one join. `state` is replaced when it grows: never keep a reference."""
+
+    def __init__(self, query: Query, plan: Plan) -> None:
+        self.plan = plan
+        self.payloads: list[Payload | None] = [None] * len(query.streams)
+        self._sizes = [_SMALLEST_RING] * len(query.streams)
+        hashed = any(index.name == "hash" for index in plan.indexes)
+        self.state = self._allocate(directory.directory_size(1) if hashed else 0)
+        self.state.windows["length_us"] = [window.length_us for window in query.windows]
+        self.state.windows["kind"] = [KINDS[index.name] for index in plan.indexes]
+        for stream, order in enumerate(plan.probe_orders):
+            self.state.orders[stream, : len(order)] = order
+        indexes.clear(self.state)
+
+    # What is in a window.
+
+    def size(self, number: int) -> int:
+        """The positions of a window's ring."""
+        return self._sizes[number]
+
+    def live(self, number: int) -> int:
+        """How many tuples a window holds."""
+        return int(self.state.windows["live"][number])
+
+    def expired(self, number: int) -> int:
+        """How many have left it."""
+        return int(self.state.windows["expired"][number])
+
+    def tail_and_head(self, number: int) -> tuple[int, int]:
+        """The sequence numbers of the oldest tuple and of the next to come."""
+        window = self.state.windows[number]
+        return int(window["tail"]), int(window["head"])
+
+    def live_sequences(self, number: int) -> Words:
+        """The sequence numbers of a window's tuples, oldest first."""
+        out = np.empty(self.live(number), np.int64)
+        ring.live_sequences(self.state, number, out)
+        return out
+
+    def timestamps(self, number: int, sequences: Words) -> Words:
+        """The event times of tuples."""
+        start = int(self.state.windows["ring"][number])
+        times: Words = self.state.records["ts"][start + (sequences & (self.size(number) - 1))]
+        return times
+
+    @property
+    def state_bytes(self) -> int:
+        """Rings and indexes."""
+        return int(self.state.words.nbytes)
+
+    @property
+    def payload_bytes(self) -> int:
+        """The columns beside them."""
+        return sum(payload.nbytes for payload in self.payloads if payload is not None)
+
+    # Making room.
+
+    def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
+        """Room for so many more tuples in the rings, by window."""
+        kept: dict[int, Words] = {}
+        for number, count in rows.items():
+            tail, head = self.tail_and_head(number)
+            if head - tail + count <= self._sizes[number]:
+                continue
+            ring.sweep(self.state, number, watermark)
+            kept[number] = self.live_sequences(number)
+            tail, head = self.tail_and_head(number)
+            holes = head - tail > len(kept[number])
+            # With holes half of it stays free, or they would soon force the next move.
+            needed = (len(kept[number]) + count) * (2 if holes else 1)
+            self._sizes[number] = max(self._sizes[number], _ring_size(needed))
+        if kept:
+            self._rebuild(int(self.state.join["directory_size"][0]), kept)
+
+    def make_index_room(self) -> None:
+        """A larger directory, or the same without its dead keys. Tuples stay where they are."""
+        live = int(directory.live_keys(self.state))
+        # Room for half as many keys again, so that the next rebuild is far enough away.
+        self._rebuild(directory.directory_size(live + live // 2 + _SMALLEST_RING // 4), {})
+
+    def _rebuild(self, directory_size: int, moved: Mapping[int, Words]) -> None:
+        """Move everything to a new arena; the tuples of `moved` windows close ranks."""
+        old, new = self.state, self._allocate(directory_size)
+        for field in WINDOW.names or ():
+            if field not in ("ring", "mask", "buckets", "bucket_count"):
+                new.windows[field] = old.windows[field]
+        indexes.clear(new)
+        for number in range(len(self.payloads)):
+            kept = moved.get(number)
+            if kept is None:
+                live = self.live_sequences(number)
+                _copy_ring(old, new, number)
+                _fill(old, new, number, live, live)
+                continue
+            _, head = self.tail_and_head(number)
+            placed = np.arange(head - len(kept), head)
+            new.windows["tail"][number] = head - len(kept)
+            _fill(old, new, number, kept, placed)
+            payload = self.payloads[number]
+            if payload is not None:
+                payload.relocate(kept, placed, self._sizes[number])
+        new.join["watermark"] = old.join["watermark"]
+        new.orders[:] = old.orders
+        self.state = new
+
+    def _allocate(self, directory_size: int) -> State:
+        """A zeroed arena for the current sizes, with the places of rings and indexes set."""
+        streams = len(self.payloads)
+        rings, buckets = [], []
+        end = _aligned(header_bytes(streams))
+        for size in self._sizes:
+            rings.append(end)
+            end = _aligned(end + size * RECORD.itemsize)
+        for index in self.plan.indexes:
+            buckets.append(end)
+            end = _aligned(end + index.buckets * _WORD)
+        entry_bytes = int(directory.entry_words(streams)) * _WORD
+        state = view(allocate(_aligned(end + directory_size * entry_bytes)), streams)
+        state.join["streams"] = streams
+        state.join["directory"] = end // _WORD
+        state.join["directory_size"] = directory_size
+        state.windows["ring"] = np.array(rings) // RECORD.itemsize
+        state.windows["mask"] = np.array(self._sizes) - 1
+        state.windows["buckets"] = np.array(buckets) // _WORD
+        state.windows["bucket_count"] = [index.buckets for index in self.plan.indexes]
+        return state
+
+    # The invariants, for tests.
+
+    def check(self) -> None:
+        """Raise AssertionError when a ring, an index or a payload is not what it should be."""
+        hashed: dict[int, int] = {}
+        for number, payload in enumerate(self.payloads):
+            window = self.state.windows[number]
+            tail, head = self.tail_and_head(number)
+            assert 0 <= tail <= head <= tail + self._sizes[number]
+            assert self._sizes[number] == window.mask + 1
+            live = self.live_sequences(number)
+            assert len(live) == self.live(number)
+            assert (tail == head) if len(live) == 0 else live[0] == tail
+            by_key: dict[int, list[int]] = {}
+            for position in (live & window.mask).tolist():
+                key = int(self.state.records[window.ring + position].key)
+                by_key.setdefault(key, []).append(position)
+            for key, positions in by_key.items():
+                assert self._probed(number, key) == positions[::-1], (number, key)
+            if window.kind == indexes.HASH:
+                hashed.update(dict.fromkeys(by_key, 1))
+            if payload is not None:
+                payload.check(live)
+        directory.check(self.state, hashed)
+
+    def _probed(self, number: int, key: int) -> list[int]:
+        word: Any = np.int64(key)
+        entry = indexes.locate(self.state, word)
+        found, position = [], indexes.first(self.state, number, word, entry)
+        while position != NONE:
+            found.append(int(position))
+            position = indexes.following(self.state, number, word, position)
+        return found
+
+
+def _aligned(size: int) -> int:
+    return -(-size // CACHE_LINE) * CACHE_LINE
+
+
+def _ring_size(rows: int) -> int:
+    if rows > _LARGEST_RING:
+        raise StateError(
+            f"a window can hold {_LARGEST_RING:,} tuples, and {rows:,} are needed; "
+            "shorten the window, or spread the join over more partitions"
+        )
+    return 1 << max(rows - 1, _SMALLEST_RING - 1).bit_length()
+
+
+def _copy_ring(old: State, new: State, number: int) -> None:
+    size = int(old.windows["mask"][number]) + 1
+    source, target = int(old.windows["ring"][number]), int(new.windows["ring"][number])
+    new.records[target : target + size] = old.records[source : source + size]
+
+
+@kernel
+def _fill(old: State, new: State, number: int, kept: Words, placed: Words) -> None:
+    """Move tuples to new sequence numbers in another arena and index them there, in order."""
+    source, target = old.windows[number], new.windows[number]
+    for each in range(len(kept)):
+        position = placed[each] & target.mask
+        record = new.records[target.ring + position]
+        was = old.records[source.ring + (kept[each] & source.mask)]
+        record.ts = was.ts
+        record.key = was.key
+        record.flags = was.flags
+        indexes.insert(new, number, position, indexes.locate(new, was.key))

@@ -1,0 +1,67 @@
+"""The front door: a query that can be run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from penstock.model.plan import Index, Plan
+from penstock.model.query import Query
+from penstock.runtime import snapshot
+from penstock.runtime.join import Join
+
+__all__ = ["WindowJoin"]
+
+Indexes = str | Index | Mapping[str, str | Index]
+
+
+@dataclass(frozen=True)
+class WindowJoin(Query):
+    """A join of streams over sliding windows.
+
+    >>> query = WindowJoin(
+    ...     [Stream("orders", time="placed_at"), Stream("payments", time="paid_at")],
+    ...     on="order_id",
+    ...     within="10 minutes",
+    ... )  # doctest: +SKIP
+
+    on: the key: a column that all streams share, several of them, or for each stream
+        its own column or columns.
+    within: the window of every stream that names none.
+    select: output columns, as `{"new_name": "stream.column"}` or `["stream.column", …]`;
+        all columns, named `stream_column`, when not given.
+    """
+
+    def start(
+        self,
+        *,
+        indexes: Indexes | None = None,
+        probe_orders: Mapping[str, Sequence[str]] | None = None,
+        schemas: Mapping[str, pa.Schema] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Join:
+        """Run it in this process.
+
+        indexes: 'hash' (the default), 'buckets', 'buckets(4096)' or 'scan', for all windows
+            or by stream. The answer does not depend on it.
+        probe_orders: by stream, the others in the order its arrivals probe them.
+        schemas: of streams, so that results are typed before a stream's first batch.
+        clock: wall-clock seconds, for idle timeouts.
+        """
+        return Join(self, Plan.of(self, indexes, probe_orders), schemas, clock)
+
+    def restore(
+        self,
+        data: bytes,
+        *,
+        indexes: Indexes | None = None,
+        probe_orders: Mapping[str, Sequence[str]] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Join:
+        """Go on from a snapshot, under the same or another plan."""
+        join = self.start(indexes=indexes, probe_orders=probe_orders, clock=clock)
+        snapshot.load(join, data)
+        return join

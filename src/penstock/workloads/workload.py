@@ -1,0 +1,148 @@
+"""A workload: several streams whose rows are a pure function of (seed, offset).
+
+Every stream has the columns
+
+    ts   timestamp, microseconds; row i falls at random into the i-th slot of 1 / rate seconds
+    k    the key: int64, or a string of 20 characters
+    v    int64, then p1, p2, … of the types in columns.PAYLOADS
+
+so times rise with the offset, unless `disorder` moves each row forward by a random length
+up to it. Then a row is behind an earlier one by at most `disorder`, and a join with that
+lateness finds none late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Required, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.model.duration import Duration, duration_us
+from penstock.workloads.columns import PAYLOADS, key_strings
+from penstock.workloads.counter import draw, unit
+from penstock.workloads.keys import KeyLaw, UniformKeys, ZipfKeys
+
+__all__ = ["Options", "Workload", "uniform", "zipf"]
+
+# Lanes of a stream's random numbers; payload column c draws from lane _PAYLOAD + c.
+_TIME: Final = 0
+_DISORDER: Final = 1
+_KEY: Final = 2
+_PAYLOAD: Final = 3
+
+_START_US: Final = 1_704_067_200_000_000  # 2024-01-01 00:00:00
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Streams to sample from; usually made by `uniform` or `zipf`.
+
+    law: how keys are picked, the same in every stream.
+    rows: rows of each stream. They are made when asked for, so it may be huge.
+    rate: rows of each stream per second of event time.
+    streams: the streams' names. The rows depend on a stream's place, not on its name.
+    string_keys: keys of 20 characters in place of integers.
+    payload: number of columns beside `ts` and `k`: v, p1, p2, …
+    disorder: how far a row may be behind an earlier one of its stream.
+    start_us: event time of the first slot, in microseconds since the epoch.
+    """
+
+    law: KeyLaw
+    rows: int
+    seed: int = 0
+    rate: float = 1000.0
+    streams: Sequence[str] = ("left", "right")
+    string_keys: bool = False
+    payload: int = 1
+    disorder: Duration = "0 seconds"
+    start_us: int = _START_US
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "streams", tuple(self.streams))
+        if not self.streams or len(set(self.streams)) < len(self.streams):
+            raise ValueError(f"streams must be different names, got {self.streams!r}")
+        if self.rows < 0:
+            raise ValueError(f"rows must be zero or more, got {self.rows!r}")
+        if not 0 < self.rate <= 1_000_000:
+            raise ValueError(
+                f"rate must be above 0 and at most 1,000,000 rows a second, got {self.rate!r}"
+            )
+        if self.payload < 0:
+            raise ValueError(f"payload must be a number of columns, got {self.payload!r}")
+        duration_us(self.disorder, "disorder")
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of every stream."""
+        key = pa.string() if self.string_keys else pa.int64()
+        return pa.schema(
+            [pa.field("ts", pa.timestamp("us")), pa.field("k", key)]
+            + [
+                pa.field(f"p{column}" if column else "v", PAYLOADS[column % len(PAYLOADS)][0])
+                for column in range(self.payload)
+            ]
+        )
+
+    def table(self, stream: str, start: int = 0, stop: int | None = None) -> pa.Table:
+        """Rows `start` to `stop` (all of them, when not given) of a stream, in one chunk."""
+        if stream not in self.streams:
+            raise ValueError(f"no stream is called {stream!r}; the streams are {self.streams!r}")
+        stop = self.rows if stop is None else min(stop, self.rows)
+        start = min(max(start, 0), max(stop, 0))
+        source = self.streams.index(stream)
+        keys = self._keys(source, start, stop)
+        columns: list[Any] = [
+            pa.array(self._times(source, start, stop)).view(pa.timestamp("us")),
+            key_strings(keys) if self.string_keys else pa.array(keys),
+        ]
+        for column in range(self.payload):
+            _, make = PAYLOADS[column % len(PAYLOADS)]
+            columns.append(make(draw(self.seed, (source, _PAYLOAD + column), start, stop)))
+        return pa.table(columns, schema=self.schema)
+
+    def batches(self, batch_rows: int) -> Iterator[dict[str, pa.Table]]:
+        """All rows, `batch_rows` of every stream at a time; the last batch may be shorter."""
+        if batch_rows < 1:
+            raise ValueError(f"a batch needs at least one row, got {batch_rows!r}")
+        for start in range(0, self.rows, batch_rows):
+            yield {stream: self.table(stream, start, start + batch_rows) for stream in self.streams}
+
+    def _times(self, source: int, start: int, stop: int) -> npt.NDArray[np.int64]:
+        offsets = np.arange(start, stop, dtype=np.float64)
+        slots = offsets + unit(draw(self.seed, (source, _TIME), start, stop))
+        times = (slots * (1e6 / self.rate)).astype(np.int64) + self.start_us
+        disorder_us = duration_us(self.disorder, "disorder")
+        if disorder_us:
+            shifts = unit(draw(self.seed, (source, _DISORDER), start, stop))
+            times += (shifts * (disorder_us + 1)).astype(np.int64)
+        return times
+
+    def _keys(self, source: int, start: int, stop: int) -> npt.NDArray[np.int64]:
+        return self.law.pick(unit(draw(self.seed, (source, _KEY), start, stop)))
+
+
+class Options(TypedDict, total=False):
+    """What `uniform` and `zipf` both take, with the meanings and defaults of `Workload`."""
+
+    seed: int
+    rows: Required[int]
+    rate: float
+    streams: Sequence[str]
+    string_keys: bool
+    payload: int
+    disorder: Duration
+    start_us: int
+
+
+def uniform(*, keys: int, **options: Unpack[Options]) -> Workload:
+    """Streams whose keys are picked from `keys` equally likely ones."""
+    return Workload(law=UniformKeys(keys), **options)
+
+
+def zipf(*, keys: int, skew: float = 1.0, **options: Unpack[Options]) -> Workload:
+    """Streams in which key i of `keys` is picked in proportion to (i + 1) ** -skew."""
+    return Workload(law=ZipfKeys(keys, skew), **options)

@@ -1,0 +1,48 @@
+"""The names users build on: all of them listed, in order, and explained."""
+
+from __future__ import annotations
+
+import inspect
+import types
+
+import pytest
+
+import penstock
+
+pytestmark = pytest.mark.jit_off
+
+
+def offered() -> list[str]:
+    """What the module shows, but for its own submodules."""
+    return [
+        name
+        for name, value in vars(penstock).items()
+        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    ]
+
+
+def test_all_is_sorted_and_complete() -> None:
+    assert list(penstock.__all__) == sorted(penstock.__all__)
+    public = [name for name in penstock.__all__ if name != "__version__"]
+    assert public == sorted(name for name in offered() if name != "annotations")
+
+
+@pytest.mark.parametrize("name", [n for n in penstock.__all__ if not n.startswith("_")])
+def test_every_public_name_is_explained(name: str) -> None:
+    """Also every public method and property of a class."""
+    value = getattr(penstock, name)
+    assert inspect.getdoc(value), name
+    if inspect.isclass(value):
+        for attribute, member in vars(value).items():
+            if attribute.startswith("_") or not (
+                inspect.isfunction(member) or isinstance(member, property | classmethod)
+            ):
+                continue
+            assert inspect.getdoc(getattr(value, attribute)), f"{name}.{attribute}"
+
+
+@pytest.mark.parametrize(
+    "name", ["PenstockError", "Stream", "WindowJoin", "InputError", "SchemaError", "__version__"]
+)
+def test_names_that_are_promised(name: str) -> None:
+    assert hasattr(penstock, name)

@@ -1,0 +1,145 @@
+"""`why` tells a user in words why two rows did, or did not, come out together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+
+pytestmark = pytest.mark.jit_off
+
+QUERY = ps.WindowJoin(
+    [
+        ps.Stream("a", time="ts", window="10 us"),
+        ps.Stream("b", time="ts", window="20 us"),
+    ],
+    on="k",
+)
+
+
+def rows(*pairs: tuple[int, int | None]) -> pa.Table:
+    ts, k = zip(*pairs, strict=True)
+    return pa.table({"ts": pa.array(ts, pa.int64()), "k": pa.array(k, pa.int64())})
+
+
+def why(join: ps.Join, **given: Any) -> str:
+    return str(join.why(**given)).lower()
+
+
+@pytest.fixture
+def join() -> ps.Join:
+    join = QUERY.start()
+    join.push(a=rows((100, 1), (101, None)), b=rows((105, 1), (105, 2)))
+    return join
+
+
+def test_a_pair_that_joined(join: ps.Join) -> None:
+    text = why(join, a={"ts": 100, "k": 1}, b={"ts": 105, "k": 1})
+    assert "not" not in text.split("\n")[0]
+    assert "join" in text
+
+
+def test_keys_that_differ(join: ps.Join) -> None:
+    text = why(join, a={"ts": 100, "k": 1}, b={"ts": 105, "k": 2})
+    assert "key" in text
+    assert "1" in text
+    assert "2" in text
+
+
+def test_a_null_key(join: ps.Join) -> None:
+    text = why(join, a={"ts": 101, "k": None}, b={"ts": 105, "k": 2})
+    assert "null" in text
+    assert "has not arrived" not in text  # it has: the fixture pushed it
+
+
+def test_too_far_apart(join: ps.Join) -> None:
+    """b is 11 us after a, and a's window is 10 us."""
+    text = why(join, a={"ts": 100, "k": 1}, b={"ts": 111, "k": 1})
+    assert "11 microseconds" in text
+    assert "10 microseconds" in text
+    assert "window" in text
+
+
+def test_the_window_of_the_older_counts(join: ps.Join) -> None:
+    """a is 20 us after b, just inside b's window; one more and it is outside."""
+    inside = why(join, a={"ts": 125, "k": 1}, b={"ts": 105, "k": 1})
+    outside = why(join, a={"ts": 126, "k": 1}, b={"ts": 105, "k": 1})
+    assert "21 microseconds" not in inside
+    assert "21 microseconds" in outside
+
+
+def test_a_late_row(join: ps.Join) -> None:
+    join.advance("a", 200)
+    join.advance("b", 200)
+    join.push(b=rows((150, 1)))
+    text = why(join, a={"ts": 145, "k": 1}, b={"ts": 150, "k": 1})
+    assert "late" in text
+
+
+def test_a_late_row_that_was_handed_out(join: ps.Join) -> None:
+    """It is no longer kept, but nothing may claim that it never came."""
+    join.advance("a", 200)
+    join.advance("b", 200)
+    join.push(b=rows((195, 1)))
+    join.late()
+    text = why(join, a={"ts": 200, "k": 1}, b={"ts": 195, "k": 1})
+    assert "late" in text
+    assert "none like it came late" not in text
+
+
+def test_a_row_that_has_left() -> None:
+    join = QUERY.start()
+    join.push(a=rows((100, 1)), b=rows((100, 2)))
+    join.advance("a", 115)
+    join.advance("b", 115)
+    text = why(join, a={"ts": 100, "k": 1}, b={"ts": 105, "k": 1})
+    assert "late" in text or "expired" in text
+
+
+def test_several_reasons_are_all_told(join: ps.Join) -> None:
+    text = why(join, a={"ts": 100, "k": 1}, b={"ts": 150, "k": 2})
+    assert "key" in text
+    assert "50 microseconds" in text
+
+
+def test_why_changes_nothing(join: ps.Join) -> None:
+    before, data = join.metrics, join.snapshot()
+    why(join, a={"ts": 100, "k": 1}, b={"ts": 105, "k": 1})
+    assert join.metrics == before
+    assert join.snapshot() == data
+
+
+def test_three_streams() -> None:
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in "abc"], on="k", within="10 us")
+    join = query.start()
+    join.push(a=rows((1, 1)), b=rows((2, 1)), c=rows((20, 1)))
+    text = why(join, a={"ts": 1, "k": 1}, b={"ts": 2, "k": 1}, c={"ts": 20, "k": 1})
+    assert "19 microseconds" in text
+    assert "18 microseconds" in text
+
+
+def test_times_and_keys_as_people_write_them() -> None:
+    moment = pa.scalar(1_700_000_000_000_000, pa.timestamp("us", "UTC"))
+    batch = pa.table({"ts": [moment.as_py()], "k": ["x"]})
+    batch = batch.set_column(0, "ts", batch["ts"].cast(pa.timestamp("us", "UTC")))
+    join = QUERY.start()
+    join.push(a=batch, b=batch)
+    row = {"ts": moment.as_py(), "k": "x"}
+    assert "not" not in why(join, a=row, b=row).split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"a": {"ts": 1, "k": 1}}, "'b'"),
+        ({"a": {"ts": 1, "k": 1}, "c": {"ts": 1, "k": 1}}, "'c'"),
+        ({"a": {"ts": 1}, "b": {"ts": 1, "k": 1}}, "'k'"),
+        ({"a": {"k": 1}, "b": {"ts": 1, "k": 1}}, "'ts'"),
+    ],
+)
+def test_rows_that_are_incomplete(join: ps.Join, given: dict[str, Any], named: str) -> None:
+    with pytest.raises(ps.PenstockError, match=named):
+        join.why(**given)
