@@ -25,8 +25,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock.state import indexes, ring
-from penstock.state.arena import NONE, State, Words, sequence_of
+from penstock.state.arena import State, Words, record_at
 from penstock.state.jit import kernel
+from penstock.state.links import NOWHERE
 
 __all__ = ["DIRECTORY_FULL", "DONE", "OUTPUT_FULL", "arrive", "refill"]
 
@@ -35,8 +36,10 @@ DONE: Final = 0  # the chunk is worked through
 OUTPUT_FULL: Final = 1  # take the candidates, then call again
 DIRECTORY_FULL: Final = 2  # make room in the directory, then call again
 
+_AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
+
 # A frame: the tuple chosen at a depth, and latest and ends of the combination above it.
-_POSITION: Final = 0
+_MET: Final = 0
 _LATEST: Final = 1
 _ENDS: Final = 2
 
@@ -68,40 +71,39 @@ def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> i
     latest, ends = ts, ts + own.length_us
     other = state.orders[number, 0]
     window = state.windows[other]
-    position = indexes.first(state, other, key, entry)
+    met = indexes.first(state, other, key, entry)
     while True:
-        if position == NONE:
+        if met == NOWHERE:
             if depth == 0:
                 return found
             depth -= 1
-            position = state.frames[depth, _POSITION]
+            met = state.frames[depth, _MET]
             latest, ends = state.frames[depth, _LATEST], state.frames[depth, _ENDS]
             other = state.orders[number, depth]
             window = state.windows[other]
         else:
-            met = state.records[window.ring + position].ts
-            with_latest, with_ends = max(latest, met), min(ends, met + window.length_us)
+            met_ts = record_at(state, other, met).ts
+            with_latest, with_ends = max(latest, met_ts), min(ends, met_ts + window.length_us)
             if with_latest <= with_ends:
                 if depth < streams - 2:
-                    state.frames[depth, _POSITION] = position
+                    state.frames[depth, _MET] = met
                     state.frames[depth, _LATEST] = latest
                     state.frames[depth, _ENDS] = ends
                     latest, ends = with_latest, with_ends
                     depth += 1
                     other = state.orders[number, depth]
                     window = state.windows[other]
-                    position = indexes.first(state, other, key, entry)
+                    met = indexes.first(state, other, key, entry)
                     continue
                 if found == rows.shape[1]:
                     return -1
                 rows[number, found] = own.head
-                rows[other, found] = sequence_of(window, position)
+                rows[other, found] = met
                 for above in range(depth):
-                    chosen, at = state.orders[number, above], state.frames[above, _POSITION]
-                    rows[chosen, found] = sequence_of(state.windows[chosen], at)
+                    rows[state.orders[number, above], found] = state.frames[above, _MET]
                 rows[streams, found] = with_latest
                 found += 1
-        position = indexes.following(state, other, key, position)
+        met = indexes.following(state, other, key, met)
 
 
 @kernel
@@ -119,6 +121,7 @@ def arrive(state: State, ts: Words, keys: Words, rows: Words) -> tuple[int, int]
         if not indexes.has_room(state, number):
             return found, DIRECTORY_FULL
         window = state.windows[number]
+        indexes.prepare(state, keys[min(window.cursor + _AHEAD, window.end - 1)])
         now, key = ts[window.cursor], keys[window.cursor]
         ring.expire(state, number, min(now, state.join[0].watermark))
         entry = indexes.locate(state, key)

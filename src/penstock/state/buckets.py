@@ -1,70 +1,71 @@
 """The bucket index: a fixed number of chains that keys share (Kang et al., Golab and Özsu).
 
-A bucket is one word, the ends of its chain. With b buckets and n live tuples a probe reads
-n / b records; insert and remove are O(1).
+A bucket is the link to its newest tuple. With b buckets and n live tuples a probe reads
+n / b records, an insert one. Keys share chains, so a chain goes on past a record of another
+key: as long as that record is of the same bucket.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from penstock.state.arena import NONE, State
-from penstock.state.chain import append, unlink
+from penstock.state.arena import DEAD, State
 from penstock.state.directory import slot
 from penstock.state.jit import kernel
+from penstock.state.links import NOWHERE, follow, link_to
 
-__all__ = ["clear", "first", "following", "insert", "remove"]
+__all__ = ["clear", "first", "following", "insert"]
 
 
 @kernel
-def _ends(window: Any, key: int) -> int:
-    """Where the bucket of a key is. Any number of buckets is legal, hence the division."""
-    return 2 * (window.buckets + slot(key, 1 << 30) % window.bucket_count)
+def _bucket(window: Any, key: int) -> int:
+    """The half where the bucket of a key is. Any number of buckets is legal, so it divides."""
+    return 2 * window.buckets + slot(key, 1 << 30) % window.bucket_count
 
 
 @kernel
 def clear(state: State, number: int) -> None:
     """Empty all buckets of a window."""
     window = state.windows[number]
-    for half in range(2 * window.buckets, 2 * (window.buckets + window.bucket_count)):
-        state.halves[half] = NONE
+    for bucket in range(window.bucket_count):
+        state.halves[2 * window.buckets + bucket] = 0
 
 
 @kernel
-def _matching(state: State, ring: int, key: int, position: int) -> int:
-    while position != NONE:
-        record = state.records[ring + position]
-        if record.key == key:
-            return position
-        position = record.older
-    return NONE
+def _matching(state: State, number: int, key: int, sequence: int) -> int:
+    """The first tuple of a key in a chain from `sequence` on."""
+    window = state.windows[number]
+    bucket = _bucket(window, key)
+    while sequence != NOWHERE:
+        record = state.records[window.ring + (sequence & window.mask)]
+        if record.key == key and not record.flags & DEAD:
+            return sequence
+        if record.key != key and _bucket(window, record.key) != bucket:
+            return NOWHERE
+        sequence = follow(window, sequence, record.older)
+    return NOWHERE
 
 
 @kernel
 def first(state: State, number: int, key: int) -> int:
-    """The newest tuple of a key, or NONE."""
+    """The newest tuple of a key, or NOWHERE."""
     window = state.windows[number]
-    return _matching(state, window.ring, key, state.halves[_ends(window, key)])
+    link = state.halves[_bucket(window, key)]
+    return _matching(state, number, key, follow(window, window.head, link))
 
 
 @kernel
-def following(state: State, number: int, key: int, position: int) -> int:
-    """The next older tuple of a key, or NONE."""
+def following(state: State, number: int, key: int, sequence: int) -> int:
+    """The next older tuple of a key, or NOWHERE."""
     window = state.windows[number]
-    return _matching(state, window.ring, key, state.records[window.ring + position].older)
+    older = state.records[window.ring + (sequence & window.mask)].older
+    return _matching(state, number, key, follow(window, sequence, older))
 
 
 @kernel
-def insert(state: State, number: int, position: int) -> None:
-    """Link the record at `position` as the newest of its bucket."""
-    window = state.windows[number]
-    ends = _ends(window, state.records[window.ring + position].key)
-    append(state, window.ring, position, ends)
-
-
-@kernel
-def remove(state: State, number: int, position: int) -> None:
-    """Unlink the record at `position` from its bucket."""
-    window = state.windows[number]
-    ends = _ends(window, state.records[window.ring + position].key)
-    unlink(state, window.ring, position, ends)
+def insert(state: State, number: int, sequence: int, key: int) -> int:
+    """Make a tuple the newest of its bucket; the link to the one that was."""
+    bucket = _bucket(state.windows[number], key)
+    older = state.halves[bucket]
+    state.halves[bucket] = link_to(sequence)
+    return older

@@ -1,18 +1,18 @@
 """The hash index: a directory of distinct keys, each with the chains of its tuples.
 
 One directory serves all windows that are hashed on the key. An entry is the key and, for
-each window, the ends of the chain of its tuples with that key:
+each window, the link to its newest tuple with that key. Two windows, 16 bytes:
 
-    | key | newest 0, oldest 0 | newest 1, oldest 1 | ...            one word each
+    |          key          |  newest 0 |  newest 1 |
 
 So an arrival finds its own chain and those of its partners in one look: with a directory
 for each window, every arrival missed the cache twice, and the join was a third slower.
 
 Open addressing with linear probing. A free entry has FREE in the place of newest 0. An
-entry whose chains are all empty keeps its place until the directory is rebuilt, which the
+entry whose tuples are all gone keeps its place until the directory is rebuilt, which the
 caller does before more than 60 % of the entries are in use.
 
-    find, insert, remove: O(1) expected. probe: O(1) to each tuple.
+    find, insert: O(1) expected. probe: O(1) to each tuple.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.state.arena import NONE, State
-from penstock.state.chain import append, unlink
+from penstock.state.arena import State
 from penstock.state.jit import kernel
+from penstock.state.links import NOWHERE, follow, link_to
 
 __all__ = [
-    "FREE", "check", "claim", "clear", "directory_size", "entry_words", "find", "has_room",
-    "insert", "live_keys", "newest", "remove", "slot",
+    "FREE", "check", "clear", "directory_size", "entry_words", "find", "has_room", "home",
+    "insert",
+    "live_keys", "newest", "slot",
 ]  # fmt: skip
 
-FREE: Final = -2
+FREE: Final = -1  # no link is negative
 
 _MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ratio
 _FOLD: Final = np.uint64(32)
@@ -47,7 +48,13 @@ def directory_size(keys: int) -> int:
 @kernel
 def entry_words(streams: int) -> int:
     """Words of an entry."""
-    return 1 + streams
+    return 1 + (streams + 1) // 2
+
+
+@kernel
+def _links(entry: int) -> int:
+    """The half where the links of an entry start."""
+    return 2 * entry + 2
 
 
 @kernel
@@ -65,20 +72,7 @@ def clear(state: State) -> None:
     join.filled = 0
     stride = entry_words(join.streams)
     for place in range(join.directory_size):
-        state.halves[2 * (join.directory + place * stride + 1)] = FREE
-
-
-@kernel
-def find(state: State, key: int) -> int:
-    """The word where the entry of a key starts, or the free entry where it would go."""
-    join = state.join[0]
-    stride = entry_words(join.streams)
-    place = slot(key, join.directory_size)
-    while True:
-        entry = join.directory + place * stride
-        if state.words[entry] == key or state.halves[2 * (entry + 1)] == FREE:
-            return entry
-        place = (place + 1) & (join.directory_size - 1)
+        state.halves[_links(join.directory + place * stride)] = FREE
 
 
 @kernel
@@ -90,72 +84,85 @@ def has_room(state: State) -> bool:
 @kernel
 def is_free(state: State, entry: int) -> bool:
     """Whether an entry stands for no key."""
-    return state.halves[2 * (entry + 1)] == FREE
+    return state.halves[_links(entry)] == FREE
 
 
 @kernel
-def claim(state: State, entry: int, key: int) -> None:
-    """Make a free entry that of a key."""
-    state.words[entry] = key
-    for half in range(2 * (entry + 1), 2 * (entry + 1 + state.join[0].streams)):
-        state.halves[half] = NONE
-    state.join[0].filled += 1
+def home(state: State, key: int) -> int:
+    """The word where the entry of a key starts, unless another key was there first."""
+    join = state.join[0]
+    return join.directory + slot(key, join.directory_size) * entry_words(join.streams)
+
+
+@kernel
+def find(state: State, key: int) -> int:
+    """The word where the entry of a key starts, or the free entry where it would go."""
+    join = state.join[0]
+    stride = entry_words(join.streams)
+    place = slot(key, join.directory_size)
+    while True:
+        entry = join.directory + place * stride
+        if state.words[entry] == key or is_free(state, entry):
+            return entry
+        place = (place + 1) & (join.directory_size - 1)
 
 
 @kernel
 def newest(state: State, number: int, entry: int) -> int:
-    """The newest tuple of an entry in a window, or NONE."""
-    position = state.halves[2 * (entry + 1 + number)]
-    return NONE if is_free(state, entry) else position
+    """The link to the newest tuple of an entry in a window; in a free entry, anything."""
+    return state.halves[_links(entry) + number]
 
 
 @kernel
-def insert(state: State, number: int, position: int, entry: int) -> None:
-    """Link the record at `position` of a window as the newest of its key."""
-    window = state.windows[number]
+def insert(state: State, number: int, sequence: int, entry: int) -> int:
+    """Make a tuple the newest of its entry; the link to the one that was."""
+    older = newest(state, number, entry)
     if is_free(state, entry):
-        claim(state, entry, state.records[window.ring + position].key)
-    append(state, window.ring, position, 2 * (entry + 1 + number))
+        window = state.windows[number]
+        state.words[entry] = state.records[window.ring + (sequence & window.mask)].key
+        for half in range(_links(entry), _links(entry) + state.join[0].streams):
+            state.halves[half] = 0
+        state.join[0].filled += 1
+        older = 0
+    state.halves[_links(entry) + number] = link_to(sequence)
+    return older
 
 
 @kernel
-def remove(state: State, number: int, position: int) -> None:
-    """Unlink the record at `position` of a window from the chain of its key."""
-    window = state.windows[number]
-    entry = find(state, state.records[window.ring + position].key)
-    unlink(state, window.ring, position, 2 * (entry + 1 + number))
+def _is_live(state: State, entry: int) -> bool:
+    if is_free(state, entry):
+        return False
+    for number in range(state.join[0].streams):
+        window = state.windows[number]
+        sequence = follow(window, window.head, newest(state, number, entry))
+        if sequence != NOWHERE:
+            record = state.records[window.ring + (sequence & window.mask)]
+            if record.key == state.words[entry]:
+                return True
+    return False
 
 
 @kernel
 def live_keys(state: State) -> int:
-    """How many keys have a live tuple in some window. O(entries)."""
+    """How many keys have a tuple in some window. O(entries)."""
     join = state.join[0]
     stride = entry_words(join.streams)
     count = 0
     for place in range(join.directory_size):
-        entry = join.directory + place * stride
-        if not is_free(state, entry):
-            for number in range(join.streams):
-                if newest(state, number, entry) != NONE:
-                    count += 1
-                    break
+        if _is_live(state, join.directory + place * stride):
+            count += 1
     return count
 
 
-def check(state: State, live: dict[int, Any]) -> None:
-    """Raise AssertionError unless exactly the keys of `live` have tuples in the directory."""
+def check(state: State, live: set[int]) -> None:
+    """Raise AssertionError unless all keys of `live` are found, and the entries are sound."""
     join = state.join[0]
-    found, filled = set(), 0
+    keys = []
     for place in range(int(join.directory_size)):
         entry = int(join.directory) + place * int(entry_words(join.streams))
-        if is_free(state, entry):
-            continue
-        filled += 1
-        assert find(state, state.words[entry]) == entry
-        chains = state.halves[2 * (entry + 1) : 2 * (entry + 1 + join.streams)].reshape(-1, 2)
-        assert bool(((chains[:, 0] == NONE) == (chains[:, 1] == NONE)).all())
-        if (chains != NONE).any():
-            found.add(int(state.words[entry]))
-    assert found == set(live)
-    assert filled == join.filled
-    assert (filled - 1) * 10 < join.directory_size * 6
+        if not is_free(state, entry):
+            keys.append(int(state.words[entry]))
+            assert find(state, state.words[entry]) == entry
+    assert len(keys) == len(set(keys)) == join.filled
+    assert live <= set(keys)
+    assert (join.filled - 1) * 10 < join.directory_size * 6

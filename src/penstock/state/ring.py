@@ -1,14 +1,14 @@
 """The ring of a window: append at the head, expire from the tail, bury in between.
 
-Invariant: sequences tail..head-1 have a record; `live` of them are not DEAD, and exactly
-those are in the index. The record at the tail is never dead (unless the ring is empty), so
-a window that loses its tuples in order of arrival has no holes.
+Invariant: sequences tail..head-1 have a record, and `live` of them are not DEAD. The record
+at the tail is never dead (unless the ring is empty), so a window that loses its tuples in
+order of arrival has no holes.
 """
 
 from __future__ import annotations
 
 from penstock.state import indexes
-from penstock.state.arena import DEAD, State, Words
+from penstock.state.arena import DEAD, State, Words, record_at
 from penstock.state.jit import kernel
 
 __all__ = ["append", "bury", "expire", "live_sequences", "sweep"]
@@ -18,32 +18,31 @@ __all__ = ["append", "bury", "expire", "live_sequences", "sweep"]
 def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
     """Keep a tuple at the head and index it. The caller has made room."""
     window = state.windows[number]
-    position = window.head & window.mask
-    record = state.records[window.ring + position]
+    record = record_at(state, number, window.head)
     record.ts = ts
     record.key = key
     record.flags = 0
-    indexes.insert(state, number, position, entry)
+    indexes.insert(state, number, window.head, entry)
     window.head += 1
     window.live += 1
 
 
 @kernel
-def bury(state: State, number: int, position: int) -> None:
-    """Take a live tuple out of the index and leave a hole. O(1)."""
-    window = state.windows[number]
-    indexes.remove(state, number, position)
-    state.records[window.ring + position].flags |= DEAD
-    window.live -= 1
+def bury(state: State, number: int, sequence: int) -> None:
+    """Leave a hole where a live tuple was. O(1)."""
+    record_at(state, number, sequence).flags |= DEAD
+    state.windows[number].live -= 1
 
 
 @kernel
-def _skip_holes(state: State, number: int) -> None:
-    window = state.windows[number]
-    while window.tail < window.head:
-        if not state.records[window.ring + (window.tail & window.mask)].flags & DEAD:
-            return
-        window.tail += 1
+def _is_dead(state: State, number: int, sequence: int) -> bool:
+    return record_at(state, number, sequence).flags & DEAD != 0
+
+
+@kernel
+def _has_passed(state: State, number: int, sequence: int, watermark: int) -> bool:
+    ends = record_at(state, number, sequence).ts + state.windows[number].length_us
+    return ends < watermark
 
 
 @kernel
@@ -55,13 +54,12 @@ def expire(state: State, number: int, watermark: int) -> None:
     """
     window = state.windows[number]
     while window.tail < window.head:
-        position = window.tail & window.mask
-        if state.records[window.ring + position].ts + window.length_us >= watermark:
-            return
-        bury(state, number, position)
-        window.expired += 1
+        if not _is_dead(state, number, window.tail):
+            if not _has_passed(state, number, window.tail, watermark):
+                return
+            window.live -= 1
+            window.expired += 1
         window.tail += 1
-        _skip_holes(state, number)
 
 
 @kernel
@@ -69,12 +67,11 @@ def sweep(state: State, number: int, watermark: int) -> None:
     """Bury everything a watermark has passed, wherever it stands. O(ring)."""
     window = state.windows[number]
     for sequence in range(window.tail, window.head):
-        position = sequence & window.mask
-        record = state.records[window.ring + position]
-        if record.ts + window.length_us < watermark and not record.flags & DEAD:
-            bury(state, number, position)
+        dead = _is_dead(state, number, sequence)
+        if not dead and _has_passed(state, number, sequence, watermark):
+            bury(state, number, sequence)
             window.expired += 1
-    _skip_holes(state, number)
+    expire(state, number, watermark)
 
 
 @kernel
@@ -83,6 +80,6 @@ def live_sequences(state: State, number: int, out: Words) -> None:
     window = state.windows[number]
     count = 0
     for sequence in range(window.tail, window.head):
-        if not state.records[window.ring + (sequence & window.mask)].flags & DEAD:
+        if not _is_dead(state, number, sequence):
             out[count] = sequence
             count += 1

@@ -19,17 +19,18 @@ from penstock.model.query import Query
 from penstock.state import directory, indexes, ring
 from penstock.state.arena import (
     CACHE_LINE,
-    NONE,
     RECORD,
     WINDOW,
     State,
     Words,
     allocate,
     header_bytes,
+    record_at,
     view,
 )
 from penstock.state.indexes import KINDS
 from penstock.state.jit import kernel
+from penstock.state.links import NOWHERE
 from penstock.state.payload import Payload
 
 __all__ = ["Windows"]
@@ -37,6 +38,7 @@ __all__ = ["Windows"]
 _SMALLEST_RING: Final = 64
 _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
+_ALIGNMENT: Final = 3 * CACHE_LINE  # whole cache lines and whole records
 
 
 class Windows:
@@ -117,8 +119,8 @@ class Windows:
     def make_index_room(self) -> None:
         """A larger directory, or the same without its dead keys. Tuples stay where they are."""
         live = int(directory.live_keys(self.state))
-        # Room for half as many keys again, so that the next rebuild is far enough away.
-        self._rebuild(directory.directory_size(live + live // 2 + _SMALLEST_RING // 4), {})
+        # Room for as many keys again, so that the next rebuild is far enough away.
+        self._rebuild(directory.directory_size(2 * live + _SMALLEST_RING // 4), {})
 
     def _rebuild(self, directory_size: int, moved: Mapping[int, Words]) -> None:
         """Move everything to a new arena; the tuples of `moved` windows close ranks."""
@@ -171,7 +173,7 @@ class Windows:
 
     def check(self) -> None:
         """Raise AssertionError when a ring, an index or a payload is not what it should be."""
-        hashed: dict[int, int] = {}
+        hashed: set[int] = set()
         for number, payload in enumerate(self.payloads):
             window = self.state.windows[number]
             tail, head = self.tail_and_head(number)
@@ -179,15 +181,15 @@ class Windows:
             assert self._sizes[number] == window.mask + 1
             live = self.live_sequences(number)
             assert len(live) == self.live(number)
-            assert (tail == head) if len(live) == 0 else live[0] == tail
+            assert len(live) == 0 or live[0] >= tail
             by_key: dict[int, list[int]] = {}
-            for position in (live & window.mask).tolist():
-                key = int(self.state.records[window.ring + position].key)
-                by_key.setdefault(key, []).append(position)
-            for key, positions in by_key.items():
-                assert self._probed(number, key) == positions[::-1], (number, key)
+            for sequence in live.tolist():
+                key = int(record_at(self.state, number, sequence).key)
+                by_key.setdefault(key, []).append(sequence)
+            for key, sequences in by_key.items():
+                assert self._probed(number, key) == sequences[::-1], (number, key)
             if window.kind == indexes.HASH:
-                hashed.update(dict.fromkeys(by_key, 1))
+                hashed |= set(by_key)
             if payload is not None:
                 payload.check(live)
         directory.check(self.state, hashed)
@@ -195,15 +197,15 @@ class Windows:
     def _probed(self, number: int, key: int) -> list[int]:
         word: Any = np.int64(key)
         entry = indexes.locate(self.state, word)
-        found, position = [], indexes.first(self.state, number, word, entry)
-        while position != NONE:
-            found.append(int(position))
-            position = indexes.following(self.state, number, word, position)
+        found, sequence = [], indexes.first(self.state, number, word, entry)
+        while sequence != NOWHERE:
+            found.append(int(sequence))
+            sequence = indexes.following(self.state, number, word, sequence)
         return found
 
 
 def _aligned(size: int) -> int:
-    return -(-size // CACHE_LINE) * CACHE_LINE
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _ring_size(rows: int) -> int:
@@ -218,18 +220,18 @@ def _ring_size(rows: int) -> int:
 def _copy_ring(old: State, new: State, number: int) -> None:
     size = int(old.windows["mask"][number]) + 1
     source, target = int(old.windows["ring"][number]), int(new.windows["ring"][number])
-    new.records[target : target + size] = old.records[source : source + size]
+    stride = RECORD.itemsize // _WORD
+    copied = old.words[source * stride : (source + size) * stride]
+    new.words[target * stride : (target + size) * stride] = copied
 
 
 @kernel
 def _fill(old: State, new: State, number: int, kept: Words, placed: Words) -> None:
     """Move tuples to new sequence numbers in another arena and index them there, in order."""
-    source, target = old.windows[number], new.windows[number]
     for each in range(len(kept)):
-        position = placed[each] & target.mask
-        record = new.records[target.ring + position]
-        was = old.records[source.ring + (kept[each] & source.mask)]
+        was = record_at(old, number, kept[each])
+        record = record_at(new, number, placed[each])
         record.ts = was.ts
         record.key = was.key
         record.flags = was.flags
-        indexes.insert(new, number, position, indexes.locate(new, was.key))
+        indexes.insert(new, number, placed[each], indexes.locate(new, was.key))
