@@ -6,6 +6,8 @@ candidates held.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -26,6 +28,7 @@ class Candidates:
         self._windows = windows
         self._binding = binding
         self._rows = rows
+        self._positions: dict[int, Words] = {}
         self._taken: dict[tuple[int, str], pa.Array] = {}
 
     def __len__(self) -> int:
@@ -37,7 +40,9 @@ class Candidates:
         if key not in self._taken:
             payload = self._windows.payloads[stream]
             assert payload is not None, "a stream without tuples has no candidates"
-            self._taken[key] = payload.take(name, self._rows[stream])
+            if stream not in self._positions:
+                self._positions[stream] = payload.positions(self._rows[stream])
+            self._taken[key] = payload.take(name, self._rows[stream], self._positions[stream])
         return self._taken[key]
 
     def halves(self) -> tuple[Candidates, Candidates]:
@@ -67,11 +72,11 @@ class Candidates:
             return self
         return Candidates(self._windows, self._binding, self._rows[:, holds])
 
-    def batch(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The results: the output columns and the event time."""
+    def batch(self, names: Sequence[str]) -> pa.RecordBatch:
+        """The results: the output columns and the event time, under these names."""
         columns = [self.column(out.stream, out.column) for out in self._binding.output]
         latest = self._rows[-1].copy()  # the rows are written again for the next chunk
         times = pa.Array.from_buffers(
             self._binding.event_time, len(self), [None, pa.py_buffer(latest)]
         )
-        return pa.RecordBatch.from_arrays([*columns, times], schema=schema)
+        return pa.RecordBatch.from_arrays([*columns, times], names)

@@ -26,6 +26,7 @@ class Clock:
     def __init__(self, query: Query, now: Callable[[], float]) -> None:
         self._lateness = [stream.lateness_us for stream in query.streams]
         self._timeouts = [stream.idle_timeout_us for stream in query.streams]
+        self._may_idle = any(timeout is not None for timeout in self._timeouts)
         self._now = now
         self._heard = [now()] * len(query.streams)
         self.watermarks = [BEGINNING] * len(query.streams)
@@ -43,6 +44,8 @@ class Clock:
         return watermarks, max(self.now(), self._lowest(watermarks, newest))
 
     def _lowest(self, watermarks: list[int], speaking: Mapping[int, int]) -> int:
+        if not self._may_idle:
+            return max(self.watermark, min(watermarks))
         now = self._now()
         heeded = [
             watermarks[stream]

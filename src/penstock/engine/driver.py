@@ -53,10 +53,11 @@ class Driver:
         """Use a binding that knows further streams."""
         self.binding = binding
         self._schema = binding.output_schema()
+        self._names = self._schema.names
         self._nothing = pa.Table.from_batches([], self._schema)
         for stream, schema in enumerate(binding.schemas):
             if schema is not None and self.windows.payloads[stream] is None:
-                kept = binding.kept(stream)
+                kept = binding.kept[stream]
                 self.windows.payloads[stream] = Payload(schema, kept, self.windows.size(stream))
 
     def run(self, batch: Mapping[int, Arrivals], watermark: int) -> pa.Table:
@@ -67,8 +68,12 @@ class Driver:
         results: list[pa.RecordBatch] = []
         present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream])}
         self.windows.state.join["watermark"] = watermark
-        for pieces in chunks(list(present.values())):
-            self._work(dict(zip(present, pieces, strict=True)), watermark, results)
+        for number, pieces in enumerate(chunks(list(present.values()))):
+            chunk = dict(zip(present, pieces, strict=True))
+            passed = min(watermark, *(int(each.ts[0]) for each in pieces if len(each)))
+            if number > 0:
+                self._expire(passed)
+            self._work(chunk, passed, results)
         self._expire(watermark)
         return pa.Table.from_batches(results, self._schema) if results else self._nothing
 
@@ -81,12 +86,9 @@ class Driver:
             if done < len(arrivals):
                 self.windows.make_index_room()
 
-    def _work(
-        self, chunk: dict[int, Arrivals], watermark: int, results: list[pa.RecordBatch]
-    ) -> None:
-        begins = [int(arrivals.ts[0]) for arrivals in chunk.values() if len(arrivals)]
-        self._expire(min([watermark, *begins]))
-        self._make_room(chunk, min([watermark, *begins]))
+    def _work(self, chunk: dict[int, Arrivals], passed: int, results: list[pa.RecordBatch]) -> None:
+        """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
+        self._make_room(chunk, passed)
         ts, keys = self._line_up(chunk)
         while True:
             found, status = arrive(self.windows.state, ts, keys, self._rows)
@@ -110,12 +112,13 @@ class Driver:
 
     def _line_up(self, chunk: dict[int, Arrivals]) -> tuple[Words, Words]:
         """Put the streams' arrivals one behind the other and set their cursors."""
-        lengths = np.zeros(self._streams, np.int64)
+        windows, end = self.windows.state.windows, 0
+        cursors, ends = windows["cursor"], windows["end"]
+        cursors[:] = ends[:] = 0
         for stream, arrivals in chunk.items():
-            lengths[stream] = len(arrivals)
-        ends = lengths.cumsum()
-        self.windows.state.windows["cursor"] = ends - lengths
-        self.windows.state.windows["end"] = ends
+            cursors[stream] = end
+            end += len(arrivals)
+            ends[stream] = end
         if len(chunk) == 1:
             (only,) = chunk.values()
             return only.ts, only.keys
@@ -127,7 +130,7 @@ class Driver:
     def _emit(self, candidates: Candidates, results: list[pa.RecordBatch]) -> None:
         try:
             held = candidates.verified()
-            batch = held.batch(self._schema)
+            batch = held.batch(self._names)
         except TooLong:
             for half in candidates.halves():
                 self._emit(half, results)
@@ -137,7 +140,7 @@ class Driver:
             results.append(batch)
 
     def _expire(self, watermark: int) -> None:
+        ring.expire_all(self.windows.state, watermark)
         for stream, payload in enumerate(self.windows.payloads):
-            ring.expire(self.windows.state, stream, watermark)
-            if payload is not None:
+            if payload is not None and payload.must_release:
                 payload.release(*self.windows.tail_and_head(stream))

@@ -18,7 +18,17 @@ from penstock.state.arena import Words
 from penstock.state.keys import key_words
 from penstock.state.storage import as_kept, take_rows
 
-__all__ = ["Released", "release"]
+__all__ = ["Intake", "Released", "release"]
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The rows of one stream in one batch, their event times, and the extremes of these."""
+
+    batch: pa.RecordBatch
+    ts: Words
+    earliest: int
+    latest: int
 
 
 @dataclass(frozen=True)
@@ -29,16 +39,14 @@ class Released:
     late: pa.RecordBatch | None
 
 
-def release(
-    binding: Binding, stream: int, batch: pa.RecordBatch, ts: Words, watermark: int
-) -> Released:
+def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
     """Split a batch of one stream at the watermark and order what is in time."""
-    late = None
-    if len(ts) and int(ts.min()) < watermark:
+    batch, ts, late = intake.batch, intake.ts, None
+    if intake.earliest < watermark:
         behind = ts < watermark
         late = take_rows(batch, np.flatnonzero(behind))
         batch, ts = take_rows(batch, np.flatnonzero(~behind)), ts[~behind]
-    columns = {name: as_kept(batch.column(name)) for name in binding.kept(stream)}
+    columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}
     keys, present = key_words(
         [columns[name] for name in binding.query.keys[stream]], binding.key_kinds
     )

@@ -37,21 +37,23 @@ class OutputColumn:
 class Binding:
     """schemas: of each stream, None while unknown.
 
-    key_kinds: how each key column is compared; empty while only one stream is bound.
+    key_kinds: how each key column is compared.
     output: the output columns of the bound streams, `event_time` not among them.
+    kept: the columns of each stream that its window must keep: keys, and what comes out.
     """
 
     query: Query
     schemas: tuple[pa.Schema | None, ...]
     key_kinds: tuple[KeyKind, ...]
     output: tuple[OutputColumn, ...]
+    kept: tuple[tuple[str, ...], ...]
     event_time: pa.DataType
 
     @classmethod
     def of(cls, query: Query) -> Binding:
         """Nothing known yet."""
         nothing = (None,) * len(query.streams)
-        return cls(query, nothing, (), (), pa.timestamp("us"))
+        return cls(query, nothing, (), (), ((),) * len(nothing), pa.timestamp("us"))
 
     @property
     def complete(self) -> bool:
@@ -68,13 +70,6 @@ class Binding:
         fields = [pa.field(column.name, column.type) for column in self.output]
         return pa.schema([*fields, pa.field(EVENT_TIME, self.event_time)])
 
-    def kept(self, stream: int) -> tuple[str, ...]:
-        """The columns of a stream that its window must keep: keys, and what comes out."""
-        needed = {column.column for column in self.output if column.stream == stream}
-        needed.update(self.query.keys[stream])
-        schema = self.schemas[stream]
-        return () if schema is None else tuple(name for name in schema.names if name in needed)
-
     def bound_with(self, new: Mapping[int, pa.Schema]) -> Binding:
         """This binding with further streams bound, checked on their own and together."""
         schemas = list(self.schemas)
@@ -82,11 +77,15 @@ class Binding:
             _check_alone(self.query, stream, schema)
             schemas[stream] = schema
         bound = [stream for stream, schema in enumerate(schemas) if schema is not None]
+        output = _output(self.query, schemas, bound)
         return Binding(
             self.query,
             tuple(schemas),
             _key_kinds(self.query, schemas, bound),
-            _output(self.query, schemas, bound),
+            output,
+            tuple(
+                _kept(self.query, stream, schema, output) for stream, schema in enumerate(schemas)
+            ),
             _event_time(self.query, schemas, bound),
         )
 
@@ -157,6 +156,14 @@ def _output(
         assert schema is not None
         output.append(OutputColumn(new, stream, column, schema.field(column).type))
     return tuple(output)
+
+
+def _kept(
+    query: Query, stream: int, schema: pa.Schema | None, output: tuple[OutputColumn, ...]
+) -> tuple[str, ...]:
+    needed = {column.column for column in output if column.stream == stream}
+    needed.update(query.keys[stream])
+    return () if schema is None else tuple(name for name in schema.names if name in needed)
 
 
 def _event_time(query: Query, schemas: list[pa.Schema | None], bound: list[int]) -> pa.DataType:

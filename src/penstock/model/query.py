@@ -38,6 +38,7 @@ class Query:
     within: Window | Duration | None = None
     select: Mapping[str, str] | Sequence[str] | None = None
 
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
     keys: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     selected: tuple[tuple[str, str, str], ...] | None = field(init=False, repr=False, compare=False)
@@ -45,6 +46,7 @@ class Query:
     def __post_init__(self) -> None:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
         derived(self, "streams", _streams(self.streams))
+        derived(self, "names", tuple(stream.name for stream in self.streams))
         derived(self, "keys", _keys(self.names, self.on))
         within = self.within
         if within is not None:
@@ -52,11 +54,6 @@ class Query:
             derived(self, "within", within)
         derived(self, "windows", _windows(self.streams, within))
         derived(self, "selected", _selected(self.names, self.select))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The streams' names, in their order."""
-        return tuple(stream.name for stream in self.streams)
 
     def position(self, name: str) -> int:
         """Which stream is called `name`."""

@@ -7,34 +7,25 @@ a refused batch changes nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from penstock.engine.release import Intake
 from penstock.errors import InputError, SchemaError, TimestampError
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.state.arena import Words
 from penstock.state.storage import empty_array
 
-__all__ = ["MAX_TS", "MIN_TS", "Intake", "event_times", "fit", "take_in"]
+__all__ = ["MAX_TS", "MIN_TS", "event_times", "fit", "take_in"]
 
 # Years 1 to 9999, as Python's datetime and Spark have them, in microseconds.
 MIN_TS: Final = -62_135_596_800_000_000
 MAX_TS: Final = 253_402_300_799_999_999
 
 _PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
-
-
-@dataclass(frozen=True)
-class Intake:
-    """The rows of one stream in one call, and their event times."""
-
-    batch: pa.RecordBatch
-    ts: Words
 
 
 def take_in(
@@ -54,10 +45,7 @@ def take_in(
     }
     if new:
         binding = binding.bound_with(new)
-    intakes = {
-        stream: Intake(batch, event_times(query, stream, batch))
-        for stream, batch in batches.items()
-    }
+    intakes = {stream: event_times(query, stream, batch) for stream, batch in batches.items()}
     return binding, intakes
 
 
@@ -67,8 +55,9 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
         return data
     if not isinstance(data, pa.Table):
         data = _table(data, name)
-    combined = data.combine_chunks()
-    batches = combined.to_batches()
+    batches = data.to_batches()
+    if len(batches) > 1:
+        batches = data.combine_chunks().to_batches()
     if len(batches) == 1:
         return batches[0]
     if not batches:
@@ -126,8 +115,8 @@ def fit(batch: pa.RecordBatch, known: pa.Schema, name: str) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=known)
 
 
-def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Words:
-    """The event times of a batch in whole microseconds, checked."""
+def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
+    """A batch with its event times in whole microseconds, checked."""
     name = query.streams[stream].time
     where = f"time column {name!r} of stream {query.names[stream]!r}"
     array = batch.column(name)
@@ -138,7 +127,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Words:
         )
     values = np.frombuffer(array.buffers()[1] or b"", np.int64, len(array), 8 * array.offset)
     if not len(values):
-        return values
+        return Intake(batch, values, MAX_TS, MIN_TS)
     unit = array.type.unit if pt.is_timestamp(array.type) else "us"
     low, high = int(values.min()), int(values.max())
     if unit == "ns":
@@ -157,5 +146,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Words:
             "check its unit"
         )
     if unit == "ns":
-        return values // 1_000
-    return values if unit == "us" else values * _PER_UNIT_US[unit]
+        values = values // 1_000
+    elif unit != "us":
+        values = values * _PER_UNIT_US[unit]
+    return Intake(batch, values, low, high)

@@ -83,7 +83,7 @@ class Join:
         binding, intakes = take_in(self.query, self.driver.binding, streams)
         watermark = self.clock.now()
         released = {
-            stream: release(binding, stream, intake.batch, intake.ts, watermark)
+            stream: release(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
         }
         # From here on everything is taken.
@@ -95,9 +95,7 @@ class Join:
             if late is not None:
                 self.late_count[stream] += len(late)
                 self.late_forgotten[stream] += self.late_rows[stream].add(late)
-        newest = {
-            stream: int(intake.ts.max()) for stream, intake in intakes.items() if len(intake.ts)
-        }
+        newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
         after = self.clock.after(newest)
         results = self.driver.run(
             {stream: each.arrivals for stream, each in released.items()}, after[1]

@@ -59,7 +59,7 @@ def save(join: Join) -> bytes:
         if schema is None or payload is None:
             continue
         live = windows.live_sequences(stream)
-        kept = {column: payload.take(column, live) for column in binding.kept(stream)}
+        kept = {column: payload.take(column, live) for column in binding.kept[stream]}
         fields = [schema.field(column) for column in kept]
         sections[f"schema {name}"] = pa.Table.from_batches([], schema)
         sections[f"window {name}"] = pa.table(list(kept.values()), schema=pa.schema(fields))
@@ -97,7 +97,7 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
     for batch in sections[f"late {name}"].to_batches():
         join.late_rows[stream].add(batch)
     for batch in sections[f"window {name}"].combine_chunks().to_batches():
-        columns = {column: as_kept(batch.column(column)) for column in binding.kept(stream)}
+        columns = {column: as_kept(batch.column(column)) for column in binding.kept[stream]}
         keys, _ = key_words([columns[key] for key in join.query.keys[stream]], binding.key_kinds)
         ts = sections[f"times {name}"]["ts"].to_numpy().astype(np.int64, copy=False)
         join.driver.refill(stream, Arrivals(ts, keys, columns))

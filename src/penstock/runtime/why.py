@@ -150,7 +150,7 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Tuple:
             f"cannot read the tuple of stream {name!r}: {error}; give values of its column types"
         ) from error
     batch = pa.RecordBatch.from_pydict(arrays)
-    ts = int(event_times(query, stream, batch)[0])
+    ts = event_times(query, stream, batch).latest
     keys = [arrays[column] for column in query.keys[stream]]
     kinds = binding.key_kinds or [
         common_kind([key.type], [f"{name}.{column}"])

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.state.arena import Words
+from penstock.state.block_copy import BLOCK, copy_block
 from penstock.state.jit import kernel
 from penstock.state.storage import empty_array
 
@@ -36,7 +37,9 @@ class TooLong(Exception):
 
 
 class Column(Protocol):
-    """One payload column of a window."""
+    """One payload column of a window. must_release: whether `release` does anything."""
+
+    must_release: bool
 
     def write(self, array: pa.Array, sequence: int) -> None:
         """Keep the rows of `array` from sequence number `sequence` on."""
@@ -133,6 +136,8 @@ def _moved(values: npt.NDArray[Any], old: Words, new: Words, size: int) -> npt.N
 class FixedWidth:
     """A flat buffer of values of one width; booleans take a byte each."""
 
+    must_release = False
+
     def __init__(self, data_type: pa.DataType, mask: int) -> None:
         self.type = data_type
         self._boolean = pt.is_boolean(data_type)
@@ -180,6 +185,8 @@ class Bytes:
     twice as large. Each byte is so moved O(1) times on average.
     """
 
+    must_release = True
+
     def __init__(self, data_type: pa.DataType, mask: int) -> None:
         self.type = data_type
         self._large = pt.is_large_string(data_type) or pt.is_large_binary(data_type)
@@ -210,6 +217,7 @@ class Bytes:
         self._validity.write(array, start, len(self._spans))
 
     def _reserve(self, length: int) -> None:
+        length += BLOCK  # whole blocks are read
         if self._end - self._base + length <= len(self._data):
             return
         live = self._data[self._first - self._base : self._end - self._base]
@@ -225,9 +233,13 @@ class Bytes:
         total = _measure(self._spans, positions, offsets)
         if not self._large and total > _MAX_INT32:
             raise TooLong
-        data = np.empty(total, np.uint8)
+        data = np.empty(total + BLOCK, np.uint8)
         _gather(self._spans, self._data, self._base, positions, offsets, data)
-        buffers = [self._validity.take(positions), pa.py_buffer(offsets), pa.py_buffer(data)]
+        buffers = [
+            self._validity.take(positions),
+            pa.py_buffer(offsets),
+            pa.py_buffer(data).slice(0, total),
+        ]
         return pa.Array.from_buffers(self.type, len(positions), buffers)
 
     def relocate(self, old: Words, new: Words, mask: int) -> None:
@@ -261,13 +273,15 @@ def _gather(
     for each in range(len(positions)):
         start = spans[positions[each], 0] - base
         to = offsets[each]
-        for byte in range(spans[positions[each], 1]):
-            target[to + byte] = source[start + byte]
+        for done in range(0, spans[positions[each], 1], BLOCK):
+            copy_block(target, to + done, source, start + done)
 
 
 class Segments:
     """Arrow arrays of consecutive rows. Neighbours of like size are merged, so there are
     O(log rows) of them, and each row is copied O(log rows) times."""
+
+    must_release = True
 
     def __init__(self, data_type: pa.DataType) -> None:
         self.type = data_type

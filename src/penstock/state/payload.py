@@ -24,15 +24,24 @@ class Payload:
             name: column_for(kept_type(given), size - 1) for name, given in self._types.items()
         }
 
+        # Flat buffers are written over in place; the others must be told what is gone.
+        self._releasing = [each for each in self.columns.values() if each.must_release]
+        self.must_release = bool(self._releasing)
+
     def write(self, arrays: Mapping[str, pa.Array], sequence: int) -> None:
         """Keep one row, in kept types, for each tuple from sequence number `sequence` on."""
         for name, column in self.columns.items():
             column.write(arrays[name], sequence)
 
-    def take(self, name: str, sequences: Words) -> pa.Array:
-        """Rows of one column, in the type they came in."""
-        taken = self.columns[name].take(sequences, sequences & (self._size - 1))
-        return as_given(taken, self._types[name])
+    def positions(self, sequences: Words) -> Words:
+        """Where in the ring the rows of these sequence numbers stand."""
+        return sequences & (self._size - 1)
+
+    def take(self, name: str, sequences: Words, positions: Words | None = None) -> pa.Array:
+        """Rows of one column, in the type they came in; `positions`, if known, saves work."""
+        if positions is None:
+            positions = self.positions(sequences)
+        return as_given(self.columns[name].take(sequences, positions), self._types[name])
 
     def relocate(self, old: Words, new: Words, size: int) -> None:
         """Move rows to new sequence numbers, in a ring of `size`."""
@@ -44,7 +53,7 @@ class Payload:
 
     def release(self, tail: int, head: int) -> None:
         """Rows before `tail` are gone; `head` comes next."""
-        for column in self.columns.values():
+        for column in self._releasing:
             column.release(tail, head)
 
     @property

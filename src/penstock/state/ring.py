@@ -11,7 +11,7 @@ from penstock.state import indexes
 from penstock.state.arena import DEAD, State, Words, record_at
 from penstock.state.jit import kernel
 
-__all__ = ["append", "bury", "expire", "live_sequences", "sweep"]
+__all__ = ["append", "bury", "expire", "expire_all", "live_sequences", "sweep"]
 
 
 @kernel
@@ -60,6 +60,13 @@ def expire(state: State, number: int, watermark: int) -> None:
             window.live -= 1
             window.expired += 1
         window.tail += 1
+
+
+@kernel
+def expire_all(state: State, watermark: int) -> None:
+    """Let every window drop what a watermark has passed."""
+    for number in range(state.join[0].streams):
+        expire(state, number, watermark)
 
 
 @kernel

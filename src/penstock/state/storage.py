@@ -6,11 +6,24 @@ is undone. They come out again as they came in.
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.state.arena import Words
+
+# The usual ones, to be recognised at a glance: it is done for every column of every batch.
+_KEPT_AS_GIVEN: Final = frozenset(
+    data_type.id
+    for data_type in (
+        pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(),
+        pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float32(), pa.float64(),
+        pa.date32(), pa.timestamp("us"), pa.string(), pa.large_string(), pa.binary(),
+        pa.decimal128(1),
+    )
+)  # fmt: skip
 
 __all__ = ["as_given", "as_kept", "empty_array", "kept_type", "take_rows"]
 
@@ -50,6 +63,8 @@ def _kept_field(field: pa.Field) -> pa.Field:
 
 def as_kept(array: pa.Array) -> pa.Array:
     """An array in the type it is kept as."""
+    if array.type.id in _KEPT_AS_GIVEN:
+        return array
     if pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     kept = kept_type(array.type)

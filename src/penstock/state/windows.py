@@ -72,8 +72,8 @@ class Windows:
 
     def tail_and_head(self, number: int) -> tuple[int, int]:
         """The sequence numbers of the oldest tuple and of the next to come."""
-        window = self.state.windows[number]
-        return int(window["tail"]), int(window["head"])
+        windows = self.state.windows
+        return int(windows["tail"][number]), int(windows["head"][number])
 
     def live_sequences(self, number: int) -> Words:
         """The sequence numbers of a window's tuples, oldest first."""
