@@ -70,17 +70,8 @@ class Join:
         Tables are keywords, or one mapping for names that are no identifiers.
         """
         self._must_be_open("push")
-        if batches is not None:
-            if not isinstance(batches, Mapping):
-                raise InputError(
-                    f"push takes one keyword for each stream, or one mapping, "
-                    f"got a {type(batches).__name__}; write push({self.query.names[0]}=batch)"
-                )
-            twice = [name for name in batches if name in streams]
-            if twice:
-                raise InputError(f"push was given {twice} twice; give each stream once")
-            streams = {**batches, **streams}
-        binding, intakes = take_in(self.query, self.driver.binding, streams)
+        given = self._by_stream("push", batches, streams)
+        binding, intakes = take_in(self.query, self.driver.binding, given)
         watermark = self.clock.now()
         released = {
             stream: release(binding, stream, intake, watermark)
@@ -126,6 +117,22 @@ class Join:
             )
         }
 
+    def _by_stream(
+        self, verb: str, mapping: Mapping[str, Any] | None, keywords: Mapping[str, Any]
+    ) -> Mapping[str, Any]:
+        """What a call was given for each stream, as keywords or in one mapping."""
+        if mapping is None:
+            return keywords
+        if not isinstance(mapping, Mapping):
+            raise InputError(
+                f"{verb} takes one keyword for each stream, or one mapping, "
+                f"got a {type(mapping).__name__}; write {verb}({self.query.names[0]}=...)"
+            )
+        twice = [name for name in mapping if name in keywords]
+        if twice:
+            raise InputError(f"{verb} was given {twice} twice; give each stream once")
+        return {**mapping, **keywords}
+
     # What it says of itself.
 
     @property
@@ -157,9 +164,11 @@ class Join:
         windows = self.driver.windows
         return {"state": windows.state_bytes, "payload": windows.payload_bytes}
 
-    def why(self, **tuples: Mapping[str, Any]) -> Why:
+    def why(
+        self, tuples: Mapping[str, Mapping[str, Any]] | None = None, /, **streams: Mapping[str, Any]
+    ) -> Why:
         """Why these tuples, one of each stream named, joined or did not."""
-        return explain_tuples(self, tuples)
+        return explain_tuples(self, self._by_stream("why", tuples, streams))
 
     def snapshot(self) -> bytes:
         """All it needs to go on elsewhere: give it to the query's `restore`."""

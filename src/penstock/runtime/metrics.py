@@ -28,6 +28,11 @@ def _text(watermark: int | None) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
 
 
+def _size(count: int) -> str:
+    unit, name = (2**20, "MiB") if count >= 2**20 else (2**10, "KiB")
+    return f"{count / unit:,.1f} {name}"
+
+
 @dataclass(frozen=True)
 class StreamMetrics:
     """One stream.
@@ -65,7 +70,7 @@ class Metrics:
     def __str__(self) -> str:
         lines = [
             f"{self.produced:,} results, {self.late:,} late, {self.live:,} live tuples "
-            f"in {self.bytes / 2**20:,.1f} MiB, watermark {_text(self.watermark)}"
+            f"in {_size(self.bytes)}, watermark {_text(self.watermark)}"
         ]
         lines += [
             f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "

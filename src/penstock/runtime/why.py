@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from penstock.errors import InputError
 from penstock.model.duration import format_us
-from penstock.model.keys import common_kind
 from penstock.runtime.intake import event_times
 from penstock.state.keys import as_kind, key_words
 
@@ -150,12 +149,12 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Tuple:
             f"cannot read the tuple of stream {name!r}: {error}; give values of its column types"
         ) from error
     batch = pa.RecordBatch.from_pydict(arrays)
+    # A stream that has not spoken is taken to have the columns given.
+    kinds = (
+        binding if schema is not None else binding.bound_with({stream: batch.schema})
+    ).key_kinds
     ts = event_times(query, stream, batch).latest
     keys = [arrays[column] for column in query.keys[stream]]
-    kinds = binding.key_kinds or [
-        common_kind([key.type], [f"{name}.{column}"])
-        for key, column in zip(keys, query.keys[stream], strict=True)
-    ]
     _, present = key_words(keys, kinds)
     window_us = query.windows[stream].length_us
     has_key = present is None or bool(present[0])
