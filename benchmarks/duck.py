@@ -49,7 +49,7 @@ class Peer:
             f"{source}, {form}": self._sql(source, form) for source in SOURCES for form in FORMS
         }
         times = {
-            name: min(seconds(partial(self._answer, sql)) for _ in range(3))
+            name: min(seconds(partial(self._answer, sql))[0] for _ in range(3))
             for name, sql in ways.items()
         }
         name = min(times, key=times.__getitem__)

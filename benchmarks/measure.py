@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Measurement", "best", "interleave", "median", "seconds"]
+__all__ = ["Measurement", "Times", "interleave", "seconds"]
 
 
 @dataclass(frozen=True)
@@ -32,31 +32,46 @@ class Measurement:
         return self.measured <= self.required
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """How long one run takes. What it returns is freed before the clock is read again."""
+@dataclass
+class Times:
+    """Seconds of several runs of one thing, on the wall clock and of the processor."""
+
+    wall: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The middle one on the wall clock."""
+        return statistics.median(self.wall)
+
+    @property
+    def best(self) -> float:
+        """The shortest on the wall clock."""
+        return min(self.wall)
+
+    @property
+    def best_processor(self) -> float:
+        """The shortest of the processor, which other work on the machine disturbs least."""
+        return min(self.processor)
+
+
+def seconds(run: Callable[[], object]) -> tuple[float, float]:
+    """How long one run takes, on the wall clock and of the processor."""
     gc.collect()
-    start = time.perf_counter()
+    wall, processor = time.perf_counter(), time.process_time()
     result = run()
-    elapsed = time.perf_counter() - start
-    del result
-    return elapsed
+    taken = time.perf_counter() - wall, time.process_time() - processor
+    del result  # kept until now, so that freeing it is not in the time
+    return taken
 
 
-def interleave(rounds: int, *runs: Callable[[], object]) -> list[list[float]]:
-    """The seconds of each run in each round. They take turns (A B A B …), so that a slow
-    spell of the machine falls on all of them."""
-    times: list[list[float]] = [[] for _ in runs]
+def interleave(rounds: int, *runs: Callable[[], object]) -> list[Times]:
+    """The times of each run. They take turns (A B A B …), so that a slow spell of the
+    machine falls on all of them."""
+    times = [Times() for _ in runs]
     for _ in range(rounds):
         for run, taken in zip(runs, times, strict=True):
-            taken.append(seconds(run))
+            wall, processor = seconds(run)
+            taken.wall.append(wall)
+            taken.processor.append(processor)
     return times
-
-
-def median(times: list[float]) -> float:
-    """The middle one."""
-    return statistics.median(times)
-
-
-def best(times: list[float]) -> float:
-    """The shortest one."""
-    return min(times)

@@ -143,3 +143,21 @@ def test_times_and_keys_as_people_write_them() -> None:
 def test_rows_that_are_incomplete(join: ps.Join, given: dict[str, Any], named: str) -> None:
     with pytest.raises(ps.PenstockError, match=named):
         join.why(**given)
+
+
+def test_a_time_that_is_no_time() -> None:
+    """Also before the first batch, when no schema says what type it should have."""
+    for start in (QUERY.start(), QUERY.start(schemas={"a": rows((1, 1)).schema})):
+        with pytest.raises(ps.PenstockError, match=r"ts|'a'"):
+            start.why(a={"ts": "noon", "k": 1}, b={"ts": 1, "k": 1})
+
+
+def test_names_that_are_no_keywords() -> None:
+    """As in `push`, one mapping serves for names that are no identifiers or would collide."""
+    query = ps.WindowJoin(
+        [ps.Stream("self", time="ts"), ps.Stream("b c", time="ts")], on="k", within="9 us"
+    )
+    join = query.start()
+    join.push({"self": rows((1, 1)), "b c": rows((2, 1))})
+    answer = join.why({"self": {"ts": 1, "k": 1}, "b c": {"ts": 2, "k": 1}})
+    assert answer.joined is True

@@ -49,6 +49,10 @@ def pack_sections(sections: Mapping[str, pa.Table]) -> bytes:
 
 def unpack_sections(data: bytes) -> dict[str, pa.Table]:
     """The named tables of such bytes."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise SnapshotError(
+            f"a snapshot is bytes, got a {type(data).__name__}; pass what snapshot() returned"
+        )
     data = bytes(data)
     if len(data) < _HEADER.size or not data.startswith(MAGIC):
         raise SnapshotError(

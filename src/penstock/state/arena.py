@@ -39,7 +39,7 @@ __all__ = [
 Words = npt.NDArray[np.int64]
 
 CACHE_LINE: Final = 64
-DEAD: Final = 1  # a flag of a record: gone before its turn, a hole in the ring
+DEAD: Final = 1  # a mark on a record: gone before its turn, a hole in the ring
 
 
 def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
@@ -74,7 +74,7 @@ WINDOW: Final = _record(
     ("spare2", "i8"),
     ("spare3", "i8"),
 )
-RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("flags", "i4"))
+RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 
 
 _ROW: Final = 8 * MAX_STREAMS

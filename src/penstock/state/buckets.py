@@ -38,7 +38,7 @@ def _matching(state: State, number: int, key: int, sequence: int) -> int:
     bucket = _bucket(window, key)
     while sequence != NOWHERE:
         record = state.records[window.ring + (sequence & window.mask)]
-        if record.key == key and not record.flags & DEAD:
+        if record.key == key and not record.marks & DEAD:
             return sequence
         if record.key != key and _bucket(window, record.key) != bucket:
             return NOWHERE

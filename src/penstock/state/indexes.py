@@ -75,7 +75,7 @@ def _chained(state: State, number: int, key: int, sequence: int) -> int:
         record = record_at(state, number, sequence)
         if record.key != key:
             return NOWHERE
-        if not record.flags & DEAD:
+        if not record.marks & DEAD:
             return sequence
         sequence = follow(state.windows[number], sequence, record.older)
     return NOWHERE

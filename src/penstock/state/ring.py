@@ -21,7 +21,7 @@ def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
     record = record_at(state, number, window.head)
     record.ts = ts
     record.key = key
-    record.flags = 0
+    record.marks = 0
     indexes.insert(state, number, window.head, entry)
     window.head += 1
     window.live += 1
@@ -30,13 +30,13 @@ def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
 @kernel
 def bury(state: State, number: int, sequence: int) -> None:
     """Leave a hole where a live tuple was. O(1)."""
-    record_at(state, number, sequence).flags |= DEAD
+    record_at(state, number, sequence).marks |= DEAD
     state.windows[number].live -= 1
 
 
 @kernel
 def _is_dead(state: State, number: int, sequence: int) -> bool:
-    return record_at(state, number, sequence).flags & DEAD != 0
+    return record_at(state, number, sequence).marks & DEAD != 0
 
 
 @kernel

@@ -25,7 +25,7 @@ def following(state: State, number: int, key: int, sequence: int) -> int:
     sequence -= 1
     while sequence >= state.windows[number].tail:
         record = record_at(state, number, sequence)
-        if record.key == key and not record.flags & DEAD:
+        if record.key == key and not record.marks & DEAD:
             return sequence
         sequence -= 1
     return NOWHERE

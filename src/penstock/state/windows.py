@@ -233,5 +233,5 @@ def _fill(old: State, new: State, number: int, kept: Words, placed: Words) -> No
         record = record_at(new, number, placed[each])
         record.ts = was.ts
         record.key = was.key
-        record.flags = was.flags
+        record.marks = was.marks
         indexes.insert(new, number, placed[each], indexes.locate(new, was.key))
