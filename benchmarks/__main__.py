@@ -78,11 +78,15 @@ def _shown(measurements: list[Measurement]) -> Table:
         table.add_row(
             one.name,
             one.what,
-            f"{one.measured:,.4g} {one.unit}",
-            f"{bound} {one.required:,.4g}",
+            f"{_short(one.measured)} {one.unit}",
+            f"{bound} {_short(one.required)}",
             "[green]pass[/]" if one.passed else "[red]missed[/]",
         )
     return table
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
 
 
 def _rounded(value: object) -> object:

@@ -19,8 +19,8 @@ __all__ = ["clear", "first", "following", "insert"]
 
 @kernel
 def _bucket(window: Any, key: int) -> int:
-    """The half where the bucket of a key is. Any number of buckets is legal, so it divides."""
-    return 2 * window.buckets + slot(key, 1 << 30) % window.bucket_count
+    """The half where the bucket of a key is."""
+    return 2 * window.buckets + slot(key, window.bucket_count)
 
 
 @kernel

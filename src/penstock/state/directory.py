@@ -59,10 +59,14 @@ def _links(entry: int) -> int:
 
 @kernel
 def slot(key: int, size: int) -> Any:
-    """Where the search for a key begins: a multiplicative hash of its 64 bits."""
+    """Where the search for a key begins, of any number of places: a multiplicative hash.
+
+    The high bits of the product are the good ones: dense integers, the usual keys, get a
+    place each. By the bits in the middle three of four were displaced.
+    """
     mixed = np.uint64(key)
     mixed = (mixed ^ (mixed >> _FOLD)) * _MULTIPLIER
-    return np.int64((mixed >> _FOLD) & np.uint64(size - 1))
+    return np.int64(((mixed >> _FOLD) * np.uint64(size)) >> _FOLD)
 
 
 @kernel
