@@ -3,7 +3,7 @@
     PenstockError
     ├── QueryError       the join as described makes no sense
     ├── PlanError        the way asked for to evaluate it does not exist
-    ├── InputError       a batch was refused; nothing of it was taken
+    ├── InputError       what a call was given does not fit; nothing of it was taken
     │   ├── SchemaError      its columns or types do not fit
     │   └── TimestampError   its event times do not fit
     ├── StateError       the running join cannot do this now
@@ -39,7 +39,7 @@ class PlanError(PenstockError, ValueError):
 
 
 class InputError(PenstockError, ValueError):
-    """A batch was refused. The join is as it was before the call."""
+    """What a call was given does not fit. The join is as it was before."""
 
 
 class SchemaError(InputError):

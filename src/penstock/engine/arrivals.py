@@ -1,8 +1,8 @@
-"""The arrivals of one stream in one batch, in the three forms the loop needs them."""
+"""The rows of one stream in one batch: as they come in, and as the loop needs them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,17 @@ import pyarrow as pa
 
 from penstock.state.arena import Words
 
-__all__ = ["Arrivals"]
+__all__ = ["Arrivals", "Intake"]
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The rows of one stream in one batch, their event times, and the extremes of these."""
+
+    batch: pa.RecordBatch
+    ts: Words
+    earliest: int
+    latest: int
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,16 @@ class Arrivals:
         chosen = pa.array(rows)
         columns = {name: array.take(chosen) for name, array in self.columns.items()}
         return Arrivals(self.ts[rows], self.keys[rows], columns)
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[Arrivals]) -> Arrivals:
+        """Some arrivals behind others."""
+        columns = {
+            name: pa.concat_arrays([part.columns[name] for part in parts])
+            for name in parts[0].columns
+        }
+        ts = np.concatenate([part.ts for part in parts])
+        return cls(ts, np.concatenate([part.keys for part in parts]), columns)
 
     def slice(self, begin: int, end: int) -> Arrivals:
         """A run of rows, without copying."""

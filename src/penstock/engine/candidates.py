@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from penstock.model.binding import Binding
 from penstock.state.arena import Words
 from penstock.state.keys import as_kind
+from penstock.state.storage import as_given
 from penstock.state.windows import Windows
 
 __all__ = ["Candidates"]
@@ -35,14 +36,14 @@ class Candidates:
         return int(self._rows.shape[1])
 
     def column(self, stream: int, name: str) -> pa.Array:
-        """One column of one stream, a value for each candidate."""
+        """One column of one stream, in its kept type: a value for each candidate."""
         key = (stream, name)
         if key not in self._taken:
             payload = self._windows.payloads[stream]
             assert payload is not None, "a stream without tuples has no candidates"
             if stream not in self._positions:
                 self._positions[stream] = payload.positions(self._rows[stream])
-            self._taken[key] = payload.take(name, self._rows[stream], self._positions[stream])
+            self._taken[key] = payload.take_kept(name, self._rows[stream], self._positions[stream])
         return self._taken[key]
 
     def halves(self) -> tuple[Candidates, Candidates]:
@@ -74,7 +75,9 @@ class Candidates:
 
     def batch(self, names: Sequence[str]) -> pa.RecordBatch:
         """The results: the output columns and the event time, under these names."""
-        columns = [self.column(out.stream, out.column) for out in self._binding.output]
+        columns = [
+            as_given(self.column(out.stream, out.column), out.type) for out in self._binding.output
+        ]
         latest = self._rows[-1].copy()  # the rows are written again for the next chunk
         times = pa.Array.from_buffers(
             self._binding.event_time, len(self), [None, pa.py_buffer(latest)]

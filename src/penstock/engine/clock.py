@@ -69,6 +69,10 @@ class Clock:
         self.watermarks[stream] = max(self.watermarks[stream], ts)
         self.settle(self.after({}), {})
 
+    def restore(self, watermarks: list[int], watermark: int) -> None:
+        """Go on from these watermarks; silence is counted from now."""
+        self.watermarks, self.watermark = watermarks, watermark
+
     def finish(self) -> None:
         """All streams have ended."""
         self.watermarks = [END_OF_TIME] * len(self.watermarks)

@@ -1,6 +1,6 @@
 """The driver: the order of work. Kernels, index and payload own the work itself.
 
-For each chunk of a batch, in order of time:
+For each chunk of a batch, in order of time (windows also expire arrival by arrival, in 2):
 
     1  room       in the rings, for the arrivals of the chunk; their payload to its place
     2  probe      each arrival against the other windows, then into its own    engine.arrival
@@ -14,7 +14,7 @@ what expires while it runs is not written over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -71,10 +71,13 @@ class Driver:
         for number, pieces in enumerate(chunks(list(present.values()))):
             chunk = dict(zip(present, pieces, strict=True))
             passed = min(watermark, *(int(each.ts[0]) for each in pieces if len(each)))
-            if number > 0:
+            if number > 0:  # before the first, the last batch's end has seen to it
                 self._expire(passed)
             self._work(chunk, passed, results)
         self._expire(watermark)
+        self.windows.shrink()
+        if self._rows.shape[1] > _MOST_ROWS:
+            self._rows = np.empty((self._streams + 1, _MOST_ROWS), np.int64)
         return pa.Table.from_batches(results, self._schema) if results else self._nothing
 
     def refill(self, stream: int, arrivals: Arrivals) -> None:
@@ -85,6 +88,11 @@ class Driver:
             done = refill(self.windows.state, stream, arrivals.ts, arrivals.keys, done)
             if done < len(arrivals):
                 self.windows.make_index_room()
+
+    def restore(self, produced: int, expired: Sequence[int]) -> None:
+        """Go on from these counters."""
+        self.produced = produced
+        self.windows.state.windows["expired"] = expired
 
     def _work(self, chunk: dict[int, Arrivals], passed: int, results: list[pa.RecordBatch]) -> None:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
@@ -119,9 +127,8 @@ class Driver:
             cursors[stream] = end
             end += len(arrivals)
             ends[stream] = end
-        if len(chunk) == 1:
-            (only,) = chunk.values()
-            return only.ts, only.keys
+        # Copied even if there is one: what a user gives may be read-only, and numba would
+        # compile the loop again for that.
         return (
             np.concatenate([arrivals.ts for arrivals in chunk.values()]),
             np.concatenate([arrivals.keys for arrivals in chunk.values()]),
@@ -131,7 +138,10 @@ class Driver:
         try:
             held = candidates.verified()
             batch = held.batch(self._names)
-        except TooLong:
+        except (TooLong, pa.ArrowInvalid):
+            # More bytes or values than one Arrow array of some type can address.
+            if len(candidates) == 1:
+                raise
             for half in candidates.halves():
                 self._emit(half, results)
             return

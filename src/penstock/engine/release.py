@@ -12,23 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals
+from penstock.engine.arrivals import Arrivals, Intake
 from penstock.model.binding import Binding
-from penstock.state.arena import Words
 from penstock.state.keys import key_words
 from penstock.state.storage import as_kept, take_rows
 
-__all__ = ["Intake", "Released", "release"]
-
-
-@dataclass(frozen=True)
-class Intake:
-    """The rows of one stream in one batch, their event times, and the extremes of these."""
-
-    batch: pa.RecordBatch
-    ts: Words
-    earliest: int
-    latest: int
+__all__ = ["Released", "release"]
 
 
 @dataclass(frozen=True)

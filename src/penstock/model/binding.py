@@ -56,11 +56,6 @@ class Binding:
         return cls(query, nothing, (), (), ((),) * len(nothing), pa.timestamp("us"))
 
     @property
-    def complete(self) -> bool:
-        """Whether every stream's schema is known."""
-        return all(schema is not None for schema in self.schemas)
-
-    @property
     def exact(self) -> bool:
         """Whether equal 64-bit keys are equal keys, so that nothing is left to verify."""
         return len(self.key_kinds) == 1 and self.key_kinds[0].exact

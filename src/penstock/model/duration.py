@@ -70,5 +70,5 @@ def format_us(length_us: int) -> str:
     for name in ("week", "day", "hour", "minute", "second", "millisecond", "microsecond"):
         count, rest = divmod(length_us, _UNITS_US[name])
         if rest == 0 and (count or name == "second"):
-            return f"{count:,} {name}{'' if count == 1 else 's'}"
+            return f"{count} {name}{'' if count == 1 else 's'}"
     raise AssertionError("every whole number is a number of microseconds")

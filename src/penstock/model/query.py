@@ -83,7 +83,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _streams(streams: Sequence[Stream]) -> tuple[Stream, ...]:
-    if isinstance(streams, Stream | str | Mapping) or not all(
+    if not isinstance(streams, Sequence) or not all(
         isinstance(stream, Stream) for stream in streams
     ):
         raise QueryError(f"streams must be a list of Stream, got {streams!r}; wrap each one")
@@ -101,7 +101,9 @@ def _streams(streams: Sequence[Stream]) -> tuple[Stream, ...]:
 
 def _columns(columns: Any, what: str) -> tuple[str, ...]:
     names: tuple[str, ...]
-    names = (columns,) if isinstance(columns, str) else tuple(columns or ())
+    names = (columns,) if isinstance(columns, str) else ()
+    if isinstance(columns, Sequence) and not names:
+        names = tuple(columns)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise QueryError(f"{what} must name one column or several, got {columns!r}")
     if len(set(names)) < len(names):
@@ -140,6 +142,10 @@ def _windows(streams: Sequence[Stream], within: Window | None) -> tuple[Window, 
 def _selected(names: Sequence[str], select: Any) -> tuple[tuple[str, str, str], ...] | None:
     if select is None:
         return None
+    if isinstance(select, str) or not isinstance(select, Mapping | Sequence):
+        raise QueryError(
+            f"select must be a list of 'stream.column', or a mapping to them, got {select!r}"
+        )
     pairs = select.items() if isinstance(select, Mapping) else [(None, text) for text in select]
     selected = []
     for new_name, text in pairs:

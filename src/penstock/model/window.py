@@ -23,6 +23,10 @@ class TimeWindow:
     length_us: int
 
     def __post_init__(self) -> None:
+        if not isinstance(self.length_us, int):
+            raise QueryError(
+                f"a time window has whole microseconds, got {self.length_us!r}; give an int"
+            )
         duration_us(timedelta(microseconds=self.length_us), "a time window")
 
     def __str__(self) -> str:

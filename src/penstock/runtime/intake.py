@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from penstock.engine.release import Intake
+from penstock.engine.arrivals import Intake
 from penstock.errors import InputError, SchemaError, TimestampError
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.state.storage import empty_array
+from penstock.state.storage import check_keepable, empty_array
 
 __all__ = ["MAX_TS", "MIN_TS", "event_times", "fit", "take_in"]
 
@@ -45,6 +45,8 @@ def take_in(
     }
     if new:
         binding = binding.bound_with(new)
+        for stream, schema in new.items():
+            check_keepable(schema, query.names[stream])
     intakes = {stream: event_times(query, stream, batch) for stream, batch in batches.items()}
     return binding, intakes
 
@@ -72,7 +74,7 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
 
 def _table(data: Any, name: str) -> pa.Table:
     try:
-        if hasattr(data, "iloc"):  # pandas: its index is not data
+        if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas: its index is no data
             return pa.Table.from_pandas(data, preserve_index=False)
         if isinstance(data, pa.RecordBatchReader):
             return data.read_all()
@@ -106,9 +108,14 @@ def fit(batch: pa.RecordBatch, known: pa.Schema, name: str) -> pa.RecordBatch:
         column = batch.column(there.index(field.name))
         if column.type != field.type:
             if not pt.is_null(column.type):
+                told = (
+                    "give its type in start(schemas=)"
+                    if pt.is_null(field.type)
+                    else (f"cast it to {field.type}")
+                )
                 raise SchemaError(
                     f"column {field.name!r} of stream {name!r} changed its type "
-                    f"from {field.type} to {column.type}; cast it to {field.type}"
+                    f"from {field.type} to {column.type}; {told}"
                 )
             column = pa.nulls(len(column), field.type)
         columns.append(column)

@@ -6,16 +6,20 @@ So a refused batch leaves the join as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType, TracebackType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from penstock.engine.arrivals import Intake
 from penstock.engine.clock import Clock
 from penstock.engine.driver import Driver
-from penstock.engine.release import release
+from penstock.engine.release import Released, release
 from penstock.errors import InputError, SchemaError, StateError
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -26,8 +30,18 @@ from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.why import Why, explain_tuples
 from penstock.state.jit import announce_compilation
+from penstock.state.storage import check_keepable
 
 __all__ = ["Join"]
+
+
+@dataclass
+class Counts:
+    """What has come of a stream: all tuples, late ones, and late ones that nobody fetched."""
+
+    arrived: int = 0
+    late: int = 0
+    late_forgotten: int = 0
 
 
 class Join:
@@ -50,17 +64,23 @@ class Join:
                 raise SchemaError(
                     f"schemas names {unknown}, which are no streams; the streams are {query.names}"
                 )
+            for name, schema in schemas.items():
+                if not isinstance(schema, pa.Schema):
+                    raise SchemaError(
+                        f"the schema of stream {name!r} is a {type(schema).__name__}; "
+                        "pass a pyarrow.Schema"
+                    )
+                check_keepable(schema, name)
             binding = binding.bound_with(
                 {query.position(name): schema for name, schema in schemas.items()}
             )
         self.driver = Driver(binding, plan)
         self.clock = Clock(query, clock)
         self.late_rows = [LateRows() for _ in query.streams]
-        self.arrived = [0] * len(query.streams)
-        self.late_count = [0] * len(query.streams)
-        self.late_forgotten = [0] * len(query.streams)
+        self.counts = [Counts() for _ in query.streams]
         self.finished = False
         self._closed = False
+        self._broken = False
 
     # Batches in, results out.
 
@@ -77,36 +97,54 @@ class Join:
             stream: release(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
         }
-        # From here on everything is taken.
+        with self._whole():
+            return self._take(binding, intakes, released)
+
+    def _take(
+        self, binding: Binding, intakes: Mapping[int, Intake], released: Mapping[int, Released]
+    ) -> pa.Table:
         if binding is not self.driver.binding:
             self.driver.bind(binding)
         for stream, intake in intakes.items():
-            self.arrived[stream] += len(intake.ts)
+            self.counts[stream].arrived += len(intake.ts)
             late = released[stream].late
             if late is not None:
-                self.late_count[stream] += len(late)
-                self.late_forgotten[stream] += self.late_rows[stream].add(late)
+                self.counts[stream].late += len(late)
+                self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
         newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
         after = self.clock.after(newest)
-        results = self.driver.run(
-            {stream: each.arrivals for stream, each in released.items()}, after[1]
-        )
+        arrivals = {stream: each.arrivals for stream, each in released.items()}
+        results = self.driver.run(arrivals, after[1])
         self.clock.settle(after, newest)
         return results
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """What is begun in here must be ended, or the windows are no longer what they say."""
+        try:
+            yield
+        except BaseException:
+            self._broken = True
+            raise
 
     def advance(self, stream: str, ts: int | datetime) -> pa.Table:
         """Promise that `stream` has no tuple before `ts` left to come; what this brings out."""
         self._must_be_open("advance")
-        number = self.query.position(stream)
-        self.clock.advance(number, _microseconds(ts))
-        return self.driver.run({}, self.clock.watermark)
+        if stream not in self.query.names:
+            raise InputError(f"no stream is called {stream!r}; the streams are {self.query.names}")
+        number = self.query.names.index(stream)
+        moment = _microseconds(ts)
+        with self._whole():
+            self.clock.advance(number, moment)
+            return self.driver.run({}, self.clock.watermark)
 
     def finish(self) -> pa.Table:
         """End all streams; what this brings out."""
         self._must_be_open("finish")
-        self.clock.finish()
-        self.finished = True
-        return self.driver.run({}, self.clock.watermark)
+        with self._whole():
+            self.clock.finish()
+            self.finished = True
+            return self.driver.run({}, self.clock.watermark)
 
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
@@ -141,9 +179,9 @@ class Join:
         driver = self.driver
         streams = {
             name: StreamMetrics(
-                arrived=self.arrived[number],
-                late=self.late_count[number],
-                late_forgotten=self.late_forgotten[number],
+                arrived=self.counts[number].arrived,
+                late=self.counts[number].late,
+                late_forgotten=self.counts[number].late_forgotten,
                 live=driver.windows.live(number),
                 expired=driver.windows.expired(number),
                 watermark=shown_watermark(self.clock.watermarks[number]),
@@ -152,17 +190,22 @@ class Join:
         }
         return Metrics(
             produced=driver.produced,
-            late=sum(self.late_count),
+            late=sum(each.late for each in streams.values()),
             live=sum(each.live for each in streams.values()),
-            bytes=sum(self.footprint().values()),
+            bytes=driver.windows.state_bytes + driver.windows.payload_bytes,
             watermark=shown_watermark(self.clock.watermark),
             streams=MappingProxyType(streams),
         )
 
     def footprint(self) -> dict[str, int]:
-        """Bytes held: `state` for rings and indexes, `payload` for the columns of tuples."""
+        """Bytes held: `state` for rings and indexes, `payload` for the columns of tuples,
+        `late` for late tuples nobody has fetched."""
         windows = self.driver.windows
-        return {"state": windows.state_bytes, "payload": windows.payload_bytes}
+        return {
+            "state": windows.state_bytes,
+            "payload": windows.payload_bytes,
+            "late": sum(rows.nbytes for rows in self.late_rows),
+        }
 
     def why(
         self, tuples: Mapping[str, Mapping[str, Any]] | None = None, /, **streams: Mapping[str, Any]
@@ -172,6 +215,7 @@ class Join:
 
     def snapshot(self) -> bytes:
         """All it needs to go on elsewhere: give it to the query's `restore`."""
+        self._must_be_whole()
         return snapshot.save(self)
 
     # Its end.
@@ -191,20 +235,28 @@ class Join:
     ) -> None:
         self.close()
 
+    def _must_be_whole(self) -> None:
+        if self._broken:
+            raise StateError(
+                "a call was interrupted half-way, and the windows can no longer be trusted; "
+                "restore the last snapshot, or start the query again"
+            )
+
     def _must_be_open(self, verb: str) -> None:
+        self._must_be_whole()
         if self.finished or self._closed:
             end = "finished" if self.finished else "closed"
             raise StateError(f"cannot {verb}: the join is {end}; start the query again")
 
 
-def _microseconds(ts: int | datetime) -> int:
+def _microseconds(ts: Any) -> int:
     if isinstance(ts, datetime):
         aware = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
         ts = (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    if not isinstance(ts, int) or isinstance(ts, bool):
+    if not isinstance(ts, int | np.integer) or isinstance(ts, bool):
         raise InputError(f"a watermark is a datetime or whole microseconds since 1970, got {ts!r}")
     if not MIN_TS <= ts <= MAX_TS + 1:
         raise InputError(
             f"a watermark must lie in the years 1 to 9999, got {ts:,} microseconds; check its unit"
         )
-    return ts
+    return int(ts)

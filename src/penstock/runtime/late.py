@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
+
+from penstock.state.storage import take_rows
 
 __all__ = ["KEPT_LATE_ROWS", "LateRows"]
 
 # A user who never asks for late rows must not run out of memory because of them.
 KEPT_LATE_ROWS: Final = 100_000
+_MANY_BATCHES: Final = 1_000  # an Arrow batch of one row takes 2 kB
 
 
 class LateRows:
@@ -25,13 +30,22 @@ class LateRows:
         self._rows += len(batch)
         forgotten = 0
         while self._rows > KEPT_LATE_ROWS:
-            excess = min(self._rows - KEPT_LATE_ROWS, len(self.batches[0]))
-            self.batches[0] = self.batches[0][excess:]
-            if not len(self.batches[0]):
-                del self.batches[0]
+            oldest = self.batches.pop(0)
+            excess = min(self._rows - KEPT_LATE_ROWS, len(oldest))
+            if excess < len(oldest):
+                # Taken, not sliced: a slice would keep all of it in memory.
+                self.batches.insert(0, take_rows(oldest, np.arange(excess, len(oldest))))
             self._rows -= excess
             forgotten += excess
+        if len(self.batches) > _MANY_BATCHES:
+            with suppress(pa.ArrowInvalid):  # dictionaries that do not fit into one
+                self.batches = [pa.concat_batches(self.batches)]
         return forgotten
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held."""
+        return sum(batch.nbytes for batch in self.batches)
 
     def table(self, schema: pa.Schema | None) -> pa.Table:
         """The late rows."""

@@ -39,8 +39,10 @@ class StreamMetrics:
 
     arrived: tuples pushed, late ones included. late: those behind the watermark.
     late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
-    live: tuples in the window. expired: tuples that have left it.
-    watermark: microseconds since the epoch; None before the first tuple.
+    live: tuples in the window; with disorder also some that have expired behind one that
+    came early, and can no longer match. expired: tuples that have left it. A tuple without a
+    key is in neither: it is never kept.
+    watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
 
     arrived: int

@@ -24,15 +24,15 @@ def _ipc(table: pa.Table) -> bytes:
     return content
 
 
-def pack_sections(sections: Mapping[str, pa.Table]) -> bytes:
-    """The bytes of named tables."""
+def pack_sections(sections: Mapping[str, pa.Table], of: str) -> bytes:
+    """The bytes of named tables; `of` describes what they are of, for the fingerprint."""
     contents = pa.table(
         {
             "name": pa.array(list(sections), pa.string()),
             "content": pa.array([_ipc(table) for table in sections.values()], pa.large_binary()),
         }
     )
-    return seal(_ipc(contents))
+    return seal(_ipc(contents), of)
 
 
 def unpack_sections(data: bytes) -> dict[str, pa.Table]:

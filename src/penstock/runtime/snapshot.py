@@ -14,7 +14,8 @@ windows again, in order of arrival, under whatever plan it is restored with. Sec
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,10 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
 from penstock.runtime.sections import pack_sections, unpack_sections
+from penstock.state.arena import Words
+from penstock.state.columns import TooLong
 from penstock.state.keys import key_words
+from penstock.state.payload import Payload
 from penstock.state.storage import as_kept
 
 if TYPE_CHECKING:
@@ -34,8 +38,9 @@ __all__ = ["load", "save"]
 def save(join: Join) -> bytes:
     """The bytes of a join."""
     binding, windows = join.driver.binding, join.driver.windows
+    description = json.dumps(join.query.describe())
     sections = {
-        "query": pa.table({"description": [json.dumps(join.query.describe())]}),
+        "query": pa.table({"description": [description]}),
         "join": pa.table(
             {
                 "watermark": [join.clock.watermark],
@@ -47,10 +52,10 @@ def save(join: Join) -> bytes:
             {
                 "name": list(join.query.names),
                 "watermark": join.clock.watermarks,
-                "arrived": join.arrived,
-                "late": join.late_count,
-                "late_forgotten": join.late_forgotten,
-                "expired": [windows.expired(stream) for stream in range(len(join.query.names))],
+                "arrived": [each.arrived for each in join.counts],
+                "late": [each.late for each in join.counts],
+                "late_forgotten": [each.late_forgotten for each in join.counts],
+                "expired": [windows.expired(stream) for stream in range(len(join.counts))],
             }
         ),
     }
@@ -59,13 +64,26 @@ def save(join: Join) -> bytes:
         if schema is None or payload is None:
             continue
         live = windows.live_sequences(stream)
-        kept = {column: payload.take(column, live) for column in binding.kept[stream]}
-        fields = [schema.field(column) for column in kept]
+        kept = pa.schema([schema.field(column) for column in binding.kept[stream]])
         sections[f"schema {name}"] = pa.Table.from_batches([], schema)
-        sections[f"window {name}"] = pa.table(list(kept.values()), schema=pa.schema(fields))
+        sections[f"window {name}"] = pa.Table.from_batches(_taken(payload, kept, live), kept)
         sections[f"times {name}"] = pa.table({"ts": windows.timestamps(stream, live)})
         sections[f"late {name}"] = join.late_rows[stream].table(schema)
-    return pack_sections(sections)
+    return pack_sections(sections, description)
+
+
+def _taken(payload: Payload, schema: pa.Schema, live: Words) -> Iterator[pa.RecordBatch]:
+    """The rows of live tuples, in as many batches as their types need."""
+    try:
+        columns = [payload.take(name, live) for name in schema.names]
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+    except (TooLong, pa.ArrowInvalid):
+        if len(live) == 1:
+            raise
+        yield from _taken(payload, schema, live[: len(live) // 2])
+        yield from _taken(payload, schema, live[len(live) // 2 :])
+        return
+    yield batch
 
 
 def load(join: Join, data: bytes) -> None:
@@ -82,29 +100,34 @@ def load(join: Join, data: bytes) -> None:
     for stream in schemas:
         _fill(join, stream, sections)
     streams = sections["streams"].to_pydict()
-    join.arrived = streams["arrived"]
-    join.late_count = streams["late"]
-    join.late_forgotten = streams["late_forgotten"]
-    join.driver.windows.state.windows["expired"] = streams["expired"]
-    join.clock.watermarks = streams["watermark"]
-    join.clock.watermark = sections["join"]["watermark"][0].as_py()
-    join.driver.produced = sections["join"]["produced"][0].as_py()
-    join.finished = sections["join"]["finished"][0].as_py()
+    for stream, counts in enumerate(join.counts):
+        counts.arrived = streams["arrived"][stream]
+        counts.late = streams["late"][stream]
+        counts.late_forgotten = streams["late_forgotten"][stream]
+    of_join = sections["join"].to_pylist()[0]
+    join.driver.restore(of_join["produced"], streams["expired"])
+    join.clock.restore(streams["watermark"], of_join["watermark"])
+    join.finished = of_join["finished"]
 
 
 def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
     name, binding = join.query.names[stream], join.driver.binding
     for batch in sections[f"late {name}"].to_batches():
         join.late_rows[stream].add(batch)
-    for batch in sections[f"window {name}"].combine_chunks().to_batches():
+    times = sections[f"times {name}"]["ts"].to_numpy().astype(np.int64, copy=False)
+    done = 0
+    for batch in sections[f"window {name}"].to_batches():
         columns = {column: as_kept(batch.column(column)) for column in binding.kept[stream]}
         keys, _ = key_words([columns[key] for key in join.query.keys[stream]], binding.key_kinds)
-        ts = sections[f"times {name}"]["ts"].to_numpy().astype(np.int64, copy=False)
-        join.driver.refill(stream, Arrivals(ts, keys, columns))
+        ts = times[done : done + len(batch)]
+        done += len(batch)
+        if len(batch):
+            join.driver.refill(stream, Arrivals(ts, keys, columns))
 
 
 def _check_query(join: Join, description: str) -> None:
-    theirs, ours = json.loads(description), json.loads(json.dumps(join.query.describe()))
+    theirs: Any = json.loads(description)
+    ours: Any = join.query.describe()
     if theirs == ours:
         return
     names = [stream["name"] for stream in theirs["streams"]]

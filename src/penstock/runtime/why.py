@@ -7,37 +7,28 @@ not remembered, so the answer can be "they would have, if they arrived in time".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from penstock.errors import InputError
 from penstock.model.duration import format_us
+from penstock.model.keys import KeyKind, common_kind
 from penstock.runtime.intake import event_times
 from penstock.state.keys import as_kind, key_words
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
 
-__all__ = ["Known", "Tuple", "Why", "explain", "explain_tuples"]
+__all__ = ["Described", "Known", "Why", "explain", "explain_tuples"]
 
 
-@dataclass(frozen=True)
-class Tuple:
-    """A tuple as the user describes it. fate: one of `Known`."""
-
-    stream: str
-    ts: int
-    key: tuple[object, ...]
-    has_key: bool
-    window_us: int
-    fate: str
-
-
-class Known:
+class Known(Enum):
     """What can be known of a tuple."""
 
     LIVE = "live"
@@ -46,6 +37,18 @@ class Known:
     KEYLESS = "keyless"
     EXPIRED = "expired"
     NOT_SEEN = "not seen"
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tuple as the user describes it, and what became of it."""
+
+    stream: str
+    ts: int
+    key: tuple[object, ...]
+    has_key: bool
+    window_us: int
+    fate: Known
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Why:
         return "\n".join([f"{verdict}:", *(f"  - {reason}" for reason in self.reasons)])
 
 
+_LOST = (Known.LATE, Known.BEHIND, Known.NOT_SEEN)
 _FATES = {
     Known.LIVE: "{stream}: in its window",
     Known.LATE: "{stream}: arrived late, behind the watermark, and was dropped",
@@ -75,8 +79,11 @@ _FATES = {
 }
 
 
-def explain(tuples: list[Tuple]) -> Why:
-    """Check the conditions of an inner equality join over time windows."""
+def explain(tuples: list[Described], others: Sequence[str]) -> Why:
+    """Check the conditions of an inner equality join over time windows.
+
+    others: the streams no tuple was given of; whether there is a fitting one is not known.
+    """
     failed: list[str] = []
     held: list[str] = []
     for each in tuples:
@@ -111,24 +118,31 @@ def explain(tuples: list[Tuple]) -> Why:
         bad = [text for text, each in zip(known, tuples, strict=True) if each.fate in _LOST]
         good = [text for text, each in zip(known, tuples, strict=True) if each.fate not in _LOST]
         return Why(False, tuple(failed + bad + held + good))
-    return Why(True if fates == {Known.LIVE} else None, tuple(held + known))
-
-
-_LOST = (Known.LATE, Known.BEHIND, Known.NOT_SEEN)
+    known += [f"{other}: no tuple given; these join if one of it fits too" for other in others]
+    return Why(True if fates == {Known.LIVE} and not others else None, tuple(held + known))
 
 
 def explain_tuples(join: Join, given: Mapping[str, Mapping[str, Any]]) -> Why:
     """Find the tuples a user describes, and explain them."""
-    if len(given) < 2:
+    unknown = [name for name in given if name not in join.query.names]
+    if unknown or len(given) < 2:
         raise InputError(
             f"why needs a tuple of two streams or more, got {list(given)}; "
             f"the streams are {join.query.names}"
         )
-    described = [_describe(join, join.query.position(name), row) for name, row in given.items()]
-    return explain(described)
+    described = []
+    for name, row in given.items():
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"why needs the columns of a tuple of stream {name!r}, got {row!r}; "
+                "give them as a mapping from name to value"
+            )
+        described.append(_describe(join, join.query.names.index(name), row))
+    others = [name for name in join.query.names if name not in given]
+    return explain(described, others)
 
 
-def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Tuple:
+def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
     query, binding = join.query, join.driver.binding
     name, schema = query.names[stream], binding.schemas[stream]
     needed = (query.streams[stream].time, *query.keys[stream])
@@ -149,27 +163,37 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Tuple:
             f"cannot read the tuple of stream {name!r}: {error}; give values of its column types"
         ) from error
     batch = pa.RecordBatch.from_pydict(arrays)
-    # A stream that has not spoken is taken to have the columns given.
-    kinds = (
-        binding if schema is not None else binding.bound_with({stream: batch.schema})
-    ).key_kinds
-    ts = event_times(query, stream, batch).latest
     keys = [arrays[column] for column in query.keys[stream]]
+    time = arrays[query.streams[stream].time]
+    if not (pt.is_timestamp(time.type) or pt.is_int64(time.type)):
+        raise InputError(
+            f"the time of the tuple of stream {name!r} is {row[query.streams[stream].time]!r}; "
+            "give a datetime, or whole microseconds since 1970"
+        )
+    kinds = binding.key_kinds if schema is not None else _kinds(name, query.keys[stream], keys)
+    ts = event_times(query, stream, batch).latest
     _, present = key_words(keys, kinds)
     window_us = query.windows[stream].length_us
     has_key = present is None or bool(present[0])
-    if _is_live(join, stream, ts, arrays):
-        fate = Known.LIVE
-    elif schema is not None and _is_late(join, stream, arrays):
+    if schema is not None and _is_late(join, stream, arrays):
         fate = Known.LATE
     elif ts + window_us < join.clock.watermark:
         fate = Known.EXPIRED
+    elif _is_live(join, stream, ts, arrays):
+        fate = Known.LIVE
     elif ts < join.clock.watermark:
         fate = Known.BEHIND
     else:
         fate = Known.NOT_SEEN if has_key else Known.KEYLESS
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
-    return Tuple(name, ts, key, has_key, window_us, fate)
+    return Described(name, ts, key, has_key, window_us, fate)
+
+
+def _kinds(stream: str, names: Sequence[str], keys: Sequence[pa.Array]) -> list[KeyKind]:
+    """How the key of a stream that has not spoken would be compared."""
+    return [
+        common_kind([key.type], [f"{stream}.{name}"]) for key, name in zip(keys, names, strict=True)
+    ]
 
 
 def _is_live(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> bool:

@@ -52,6 +52,7 @@ JOIN: Final = _record(
     ("directory", "i8"),  # where the directory starts, in words of the arena
     ("directory_size", "i8"),  # its entries, a power of two; 0 when no window is hashed
     ("filled", "i8"),  # entries in use, those of keys without live tuples included
+    # Padding, here and below: descriptors fill whole cache lines.
     ("spare0", "i8"),
     ("spare1", "i8"),
     ("spare2", "i8"),
@@ -99,7 +100,7 @@ class State(NamedTuple):
 
 
 def allocate(size: int) -> npt.NDArray[np.uint8]:
-    """Zeroed bytes that start on a cache line, so that no record straddles two."""
+    """Zeroed bytes that start on a cache line."""
     raw = np.zeros(size + CACHE_LINE, np.uint8)
     skip = -raw.ctypes.data % CACHE_LINE
     return raw[skip : skip + size]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.state.arena import DEAD, State
+from penstock.state.arena import DEAD, State, record_at
 from penstock.state.directory import slot
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow, link_to
@@ -37,7 +37,7 @@ def _matching(state: State, number: int, key: int, sequence: int) -> int:
     window = state.windows[number]
     bucket = _bucket(window, key)
     while sequence != NOWHERE:
-        record = state.records[window.ring + (sequence & window.mask)]
+        record = record_at(state, number, sequence)
         if record.key == key and not record.marks & DEAD:
             return sequence
         if record.key != key and _bucket(window, record.key) != bucket:
@@ -58,7 +58,7 @@ def first(state: State, number: int, key: int) -> int:
 def following(state: State, number: int, key: int, sequence: int) -> int:
     """The next older tuple of a key, or NOWHERE."""
     window = state.windows[number]
-    older = state.records[window.ring + (sequence & window.mask)].older
+    older = record_at(state, number, sequence).older
     return _matching(state, number, key, follow(window, sequence, older))
 
 

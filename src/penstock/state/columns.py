@@ -27,6 +27,7 @@ from penstock.state.storage import empty_array
 __all__ = ["Bytes", "Column", "FixedWidth", "Segments", "TooLong", "column_for"]
 
 _MAX_INT32: Final = 2**31 - 1
+_LEAST_SHRUNK: Final = 1 << 22  # buffers below this are left as they are
 
 
 class TooLong(Exception):
@@ -181,8 +182,8 @@ class Bytes:
     """Text and binary: where each value starts and how long it is, and the bytes.
 
     Starts are logical: they count all bytes ever written, and `_base` of them are gone. Bytes
-    are appended; when the buffer is full, what is live moves to the front of it, or of one
-    twice as large. Each byte is so moved O(1) times on average.
+    are appended; when the buffer is full, what is live moves to another with as much room
+    again. Each byte is so moved O(1) times on average.
     """
 
     must_release = True
@@ -192,7 +193,7 @@ class Bytes:
         self._large = pt.is_large_string(data_type) or pt.is_large_binary(data_type)
         self._offset = np.int64 if self._large else np.int32
         self._spans = np.zeros((mask + 1, 2), np.int64)
-        self._data = np.empty(1024, np.uint8)
+        self._data = np.empty(_room_for(0), np.uint8)
         self._base = 0  # logical start of the buffer
         self._first = 0  # logical start of what is live
         self._end = 0  # logical end of what is written
@@ -209,21 +210,20 @@ class Bytes:
             at = self._end - self._base
             self._data[at : at + length] = np.frombuffer(data, np.uint8, length, begin)
         spans = np.empty((len(array), 2), np.int64)
-        np.add(offsets[:-1], self._end - begin, out=spans[:, 0], casting="unsafe")
-        np.subtract(offsets[1:], offsets[:-1], out=spans[:, 1], casting="unsafe")
+        spans[:, 0] = offsets[:-1]  # to 64 bits first: starts count all bytes ever written
+        spans[:, 0] += self._end - begin
+        spans[:, 1] = np.diff(offsets)
         start = sequence & (len(self._spans) - 1)
         _put(self._spans, start, spans)
         self._end += length
         self._validity.write(array, start, len(self._spans))
 
     def _reserve(self, length: int) -> None:
-        length += BLOCK  # whole blocks are read
-        if self._end - self._base + length <= len(self._data):
-            return
+        if self._end - self._base + length + BLOCK > len(self._data):
+            self._move(_room_for(self._end - self._first + length))
+
+    def _move(self, size: int) -> None:
         live = self._data[self._first - self._base : self._end - self._base]
-        size = len(self._data)
-        while size < 2 * (len(live) + length):
-            size *= 2
         data = np.empty(size, np.uint8)
         data[: len(live)] = live
         self._data, self._base = data, self._first
@@ -243,17 +243,35 @@ class Bytes:
         return pa.Array.from_buffers(self.type, len(positions), buffers)
 
     def relocate(self, old: Words, new: Words, mask: int) -> None:
-        self._spans = _moved(self._spans, old, new, mask + 1)
+        # The bytes move along, or those of rows that were swept out would stay for ever.
+        positions = old & (len(self._spans) - 1)
+        offsets = np.empty(len(old) + 1, np.int64)
+        total = _measure(self._spans, positions, offsets)
+        data = np.empty(_room_for(total), np.uint8)
+        _gather(self._spans, self._data, self._base, positions, offsets, data)
+        spans = np.zeros((mask + 1, 2), np.int64)
+        spans[new & mask, 0] = offsets[:-1]
+        spans[new & mask, 1] = np.diff(offsets)
+        self._spans, self._data = spans, data
+        self._base, self._first, self._end = 0, 0, total
         self._validity.relocate(old, new, mask + 1)
 
     def release(self, tail: int, head: int) -> None:
         # Bytes stand in order of arrival, so all before those of the oldest row are free.
         last = self._spans[tail & (len(self._spans) - 1), 0] if tail < head else self._end
         self._first = int(last)
+        live = self._end - self._first
+        if len(self._data) > _LEAST_SHRUNK and _room_for(live) * 4 < len(self._data):
+            self._move(_room_for(live))
 
     @property
     def nbytes(self) -> int:
         return int(self._spans.nbytes + self._data.nbytes) + self._validity.nbytes
+
+
+def _room_for(length: int) -> int:
+    """A buffer for so many bytes and as many again, and the block that is read too much."""
+    return 2 * length + 1024 + BLOCK
 
 
 @kernel
@@ -290,8 +308,9 @@ class Segments:
         self._tail = 0
 
     def write(self, array: pa.Array, sequence: int) -> None:
+        # Copied: a slice would keep the caller's whole table, and see what he writes to it.
         self._starts.append(sequence)
-        self._arrays.append(array)
+        self._arrays.append(array.take(pa.array(np.arange(len(array)))))
         while len(self._arrays) > 1 and 2 * len(self._arrays[-1]) >= len(self._arrays[-2]):
             gone = min(max(self._tail - self._starts[-2], 0), len(self._arrays[-2]))
             try:

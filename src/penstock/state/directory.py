@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.state.arena import State
+from penstock.state.arena import State, record_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow, link_to
 
@@ -122,8 +122,7 @@ def insert(state: State, number: int, sequence: int, entry: int) -> int:
     """Make a tuple the newest of its entry; the link to the one that was."""
     older = newest(state, number, entry)
     if is_free(state, entry):
-        window = state.windows[number]
-        state.words[entry] = state.records[window.ring + (sequence & window.mask)].key
+        state.words[entry] = record_at(state, number, sequence).key
         for half in range(_links(entry), _links(entry) + state.join[0].streams):
             state.halves[half] = 0
         state.join[0].filled += 1
@@ -139,10 +138,8 @@ def _is_live(state: State, entry: int) -> bool:
     for number in range(state.join[0].streams):
         window = state.windows[number]
         sequence = follow(window, window.head, newest(state, number, entry))
-        if sequence != NOWHERE:
-            record = state.records[window.ring + (sequence & window.mask)]
-            if record.key == state.words[entry]:
-                return True
+        if sequence != NOWHERE and record_at(state, number, sequence).key == state.words[entry]:
+            return True
     return False
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numba
 import numpy as np
@@ -22,34 +23,44 @@ import numpy as np
 __all__ = ["announce_compilation", "kernel", "kernel_cache"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE: Final = Path(__file__).resolve().parent.parent
+_KEPT_CACHES: Final = 4
 
 
 @functools.cache
-def kernel_cache() -> Path:
-    """The directory of compiled kernels: NUMBA_CACHE_DIR, or one of our own."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    if given:
-        return Path(given)
+def kernel_cache() -> Path | None:
+    """The directory of compiled kernels, made if need be; None where none can be made."""
     fingerprint = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for source in sorted(_PACKAGE.glob("state/*.py")) + sorted(_PACKAGE.glob("engine/*.py")):
         fingerprint.update(source.read_bytes())
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "penstock" / f"kernels-{fingerprint.hexdigest()[:16]}"
+    given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    base = Path(given).expanduser() / "penstock"
+    cache = base / f"kernels-{fingerprint.hexdigest()[:16]}"
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        cache.mkdir(mode=0o700, exist_ok=True)
+        # Compiled code is loaded by unpickling it: nobody else may own it.
+        if cache.stat().st_uid != os.getuid() or not os.access(cache, os.W_OK):
+            return None
+        cache.touch()
+        _remove_old(base)
+    except OSError:
+        return None
+    return cache
 
 
-def _prepare_cache() -> None:
-    if os.environ.get("NUMBA_CACHE_DIR"):
-        return
-    # Compiled code is loaded by unpickling it: nobody else may write there.
-    kernel_cache().mkdir(mode=0o700, parents=True, exist_ok=True)
-    numba.config.CACHE_DIR = str(kernel_cache())
+def _remove_old(base: Path) -> None:
+    """Keep the kernels of the last few versions only."""
+    caches = sorted(base.glob("kernels-*"), key=lambda each: each.stat().st_mtime)
+    for cache in caches[:-_KEPT_CACHES]:
+        shutil.rmtree(cache, ignore_errors=True)
 
 
 @functools.cache
 def announce_compilation() -> None:
     """Say once, on standard error, that the first run on a machine compiles."""
-    if not numba.config.DISABLE_JIT and not any(kernel_cache().rglob("*.nbi")):
+    cache = kernel_cache()
+    if not numba.config.DISABLE_JIT and not (cache and any(cache.rglob("*.nbi"))):
         print("penstock: compiling kernels for this machine, once", file=sys.stderr, flush=True)
 
 
@@ -62,9 +73,20 @@ def kernel(function: _Function) -> _Function:
     """
     if numba.config.DISABLE_JIT:
         return _quiet(function)
-    compiled: _Function = numba.njit(
-        cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True
-    )(function)
+    cache = kernel_cache()
+    users = numba.config.CACHE_DIR
+    try:
+        # Only while a kernel is made: other functions of this process have their own place.
+        numba.config.CACHE_DIR = str(cache or users)
+        compiled: _Function = numba.njit(
+            cache=cache is not None,
+            nogil=True,
+            error_model="numpy",
+            _nrt=False,
+            forceinline=True,
+        )(function)
+    finally:
+        numba.config.CACHE_DIR = users
     return compiled
 
 
@@ -76,6 +98,3 @@ def _quiet(function: _Function) -> _Function:
             return function(*arguments)
 
     return wrapped  # type: ignore[return-value]  # same call, same result
-
-
-_prepare_cache()

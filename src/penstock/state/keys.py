@@ -4,8 +4,8 @@ A single key column that fits in 64 bits is its own key: integers as they are, f
 their bits (with -0.0 made 0.0), dates, times and booleans by their stored value. Anything
 else is hashed, and candidates are verified by value afterwards.
 
-The hash of bytes: 8 at a time, little-endian, the last ones padded with zeros, then the
-length, each folded in by `mix`. Columns of a composite key are folded one after another.
+The hash of bytes: 8 at a time, little-endian, then the remaining 0 to 7 padded with zeros to 8,
+then the length, each folded in by `mix`. Columns of a composite key are folded one after another.
 `mix(h, w)` is the finaliser of MurmurHash3 over `h * golden + w`. It depends on nothing but the
 values: not on the process, the platform or the Arrow type they came in.
 
@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from penstock.errors import InputError
 from penstock.model.keys import KeyKind
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
@@ -77,13 +78,23 @@ def as_kind(array: pa.Array, kind: KeyKind) -> pa.Array:
         array = pc.run_end_decode(array)
     if kind.name == "timestamp":
         return array  # zones differ at most, and do not count
-    return array if array.type == kind.common else array.cast(kind.common)
+    if array.type == kind.common:
+        return array
+    try:
+        return array.cast(kind.common)
+    except pa.ArrowInvalid as error:
+        raise InputError(
+            f"a key of type {array.type} cannot be compared as {kind.common}: {error}; "
+            "cast the column first"
+        ) from error
 
 
 def key_words(
     columns: Sequence[pa.Array], kinds: Sequence[KeyKind]
 ) -> tuple[Words, npt.NDArray[np.bool_] | None]:
     """The word of each row, and which rows have one (None: all)."""
+    if len(columns[0]) == 0:
+        return np.empty(0, np.int64), None
     arrays = [as_kind(array, kind) for array, kind in zip(columns, kinds, strict=True)]
     present = None
     for array, kind in zip(arrays, kinds, strict=True):

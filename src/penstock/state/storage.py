@@ -1,7 +1,9 @@
-"""Types that Arrow cannot take rows of, and the types they are kept as instead.
+"""Types that cannot be kept as they come, and the types they are kept as instead.
 
-Text and binary views, at any depth, are kept as their large counterparts; run-end encoding
-is undone. They come out again as they came in.
+Arrow cannot take rows of text and binary views, at any depth: they are kept as their large
+counterparts. Run-end encoding is undone. So is dictionary encoding, or a window would keep
+every value that ever was in a dictionary; ordered dictionaries are left alone, since their
+order is a part of the type. All come out again as they came in.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from penstock.errors import SchemaError
 from penstock.state.arena import Words
 
 # The usual ones, to be recognised at a glance: it is done for every column of every batch.
@@ -25,7 +28,7 @@ _KEPT_AS_GIVEN: Final = frozenset(
     )
 )  # fmt: skip
 
-__all__ = ["as_given", "as_kept", "empty_array", "kept_type", "take_rows"]
+__all__ = ["as_given", "as_kept", "check_keepable", "empty_array", "kept_type", "take_rows"]
 
 
 def kept_type(data_type: pa.DataType) -> pa.DataType:
@@ -34,8 +37,11 @@ def kept_type(data_type: pa.DataType) -> pa.DataType:
         return pa.large_string()
     if pt.is_binary_view(data_type):
         return pa.large_binary()
-    if pt.is_run_end_encoded(data_type):
+    if pt.is_run_end_encoded(data_type) or _is_decoded(data_type):
         return kept_type(data_type.value_type)
+    if isinstance(data_type, pa.BaseExtensionType):
+        storage = kept_type(data_type.storage_type)
+        return data_type if storage == data_type.storage_type else storage
     if pt.is_struct(data_type):
         return pa.struct([_kept_field(field) for field in data_type])
     if pt.is_map(data_type):
@@ -57,6 +63,15 @@ def kept_type(data_type: pa.DataType) -> pa.DataType:
     return data_type
 
 
+def _is_decoded(data_type: pa.DataType) -> bool:
+    """Whether values of a type are dictionary-encoded, and can be again."""
+    if not pt.is_dictionary(data_type) or data_type.ordered:
+        return False
+    values = data_type.value_type
+    tests = (pt.is_primitive, pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)
+    return any(test(values) for test in tests)
+
+
 def _kept_field(field: pa.Field) -> pa.Field:
     return field.with_type(kept_type(field.type))
 
@@ -67,7 +82,11 @@ def as_kept(array: pa.Array) -> pa.Array:
         return array
     if pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
+    elif _is_decoded(array.type):
+        array = array.dictionary_decode()
     kept = kept_type(array.type)
+    if isinstance(array.type, pa.BaseExtensionType) and kept != array.type:
+        array = array.storage
     return array if kept == array.type else array.cast(kept)
 
 
@@ -78,7 +97,29 @@ def as_given(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     if pt.is_run_end_encoded(data_type):
         values = as_given(array, data_type.value_type)
         return pc.run_end_encode(values, run_end_type=data_type.run_end_type)
+    if _is_decoded(data_type):
+        encoded = as_given(array, data_type.value_type).dictionary_encode()
+        indices = encoded.indices.cast(data_type.index_type)
+        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
+    if isinstance(data_type, pa.BaseExtensionType):
+        storage = as_given(array, data_type.storage_type)
+        return pa.ExtensionArray.from_storage(data_type, storage)
     return array.cast(data_type)
+
+
+def check_keepable(schema: pa.Schema, stream: str) -> None:
+    """Refuse columns of types that cannot be kept and given out again."""
+    for field in schema:
+        if field.type.id in _KEPT_AS_GIVEN:
+            continue
+        try:
+            kept = as_kept(pa.nulls(1, field.type))
+            as_given(kept.take(pa.array([0])), field.type)
+        except pa.ArrowException as error:
+            raise SchemaError(
+                f"column {field.name!r} of stream {stream!r} has type {field.type}, of which "
+                f"Arrow cannot take rows ({error}); cast it, or drop it"
+            ) from error
 
 
 def empty_array(data_type: pa.DataType) -> pa.Array:

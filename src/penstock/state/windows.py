@@ -2,13 +2,13 @@
 
 Kernels never allocate. They find a ring or the directory full, return, and this is where
 room is made: a new arena, the tuples moved into it, the indexes built anew. Before a ring
-grows, what has expired behind an early tuple is swept out; so however disordered the input,
-a ring is at most four times what lives in it and arrives in one chunk.
+grows, what has expired behind an early tuple is swept out, so that disorder does not make
+it grow for ever; and a ring of which a burst has left little in use shrinks again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +38,9 @@ __all__ = ["Windows"]
 _SMALLEST_RING: Final = 64
 _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
+_HALF: Final = 4
+_SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
+_LEAST_SHRUNK: Final = 1 << 17  # rings up to this are left as they are
 _ALIGNMENT: Final = 3 * CACHE_LINE  # whole cache lines and whole records
 
 
@@ -49,7 +52,7 @@ class Windows:
         self.payloads: list[Payload | None] = [None] * len(query.streams)
         self._sizes = [_SMALLEST_RING] * len(query.streams)
         hashed = any(index.name == "hash" for index in plan.indexes)
-        self.state = self._allocate(directory.directory_size(1) if hashed else 0)
+        self.state = self._allocate(directory.directory_size(1) if hashed else 0, self._sizes)
         self.state.windows["length_us"] = [window.length_us for window in query.windows]
         self.state.windows["kind"] = [KINDS[index.name] for index in plan.indexes]
         for stream, order in enumerate(plan.probe_orders):
@@ -101,70 +104,91 @@ class Windows:
 
     def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
         """Room for so many more tuples in the rings, by window."""
-        kept: dict[int, Words] = {}
+        moved: list[int] = []
+        sizes = list(self._sizes)
         for number, count in rows.items():
             tail, head = self.tail_and_head(number)
-            if head - tail + count <= self._sizes[number]:
+            if head - tail + count <= sizes[number]:
                 continue
             ring.sweep(self.state, number, watermark)
-            kept[number] = self.live_sequences(number)
             tail, head = self.tail_and_head(number)
-            holes = head - tail > len(kept[number])
-            # With holes half of it stays free, or they would soon force the next move.
-            needed = (len(kept[number]) + count) * (2 if holes else 1)
-            self._sizes[number] = max(self._sizes[number], _ring_size(needed))
-        if kept:
-            self._rebuild(int(self.state.join["directory_size"][0]), kept)
+            needed = self.live(number) + count
+            if head - tail > self.live(number):
+                # Holes will come again: half stays free, and what all windows hold is worth
+                # moving again only after a share of it has arrived.
+                needed = max(2 * needed, self._live_in_all() // _SHARE)
+            sizes[number] = max(sizes[number], _ring_size(needed))
+            moved.append(number)
+        if moved:
+            self._rebuild(int(self.state.join["directory_size"][0]), sizes, moved)
 
     def make_index_room(self) -> None:
         """A larger directory, or the same without its dead keys. Tuples stay where they are."""
-        live = int(directory.live_keys(self.state))
-        # Room for as many keys again, so that the next rebuild is far enough away.
-        self._rebuild(directory.directory_size(2 * live + _SMALLEST_RING // 4), {})
+        self._rebuild(self._directory_size(), self._sizes, [])
 
-    def _rebuild(self, directory_size: int, moved: Mapping[int, Words]) -> None:
+    def shrink(self) -> None:
+        """Give back what a burst left: rings of which less than an eighth is in use."""
+        moved = []
+        sizes = list(self._sizes)
+        for number, size in enumerate(sizes):
+            tail, head = self.tail_and_head(number)
+            if size > _LEAST_SHRUNK and 8 * (head - tail) < size:
+                sizes[number] = max(_ring_size(2 * (head - tail)), _LEAST_SHRUNK)
+                moved.append(number)
+        if moved:
+            self._rebuild(self._directory_size(), sizes, moved)
+
+    def _live_in_all(self) -> int:
+        return int(self.state.windows["live"].sum())
+
+    def _directory_size(self) -> int:
+        """Room for the live keys and as many again, and for a share of what a rebuild moves."""
+        if not int(self.state.join["directory_size"][0]):
+            return 0
+        keys = 2 * int(directory.live_keys(self.state)) + _SMALLEST_RING // 4
+        return directory.directory_size(max(keys, self._live_in_all() // _SHARE))
+
+    def _rebuild(self, directory_size: int, sizes: Sequence[int], moved: Sequence[int]) -> None:
         """Move everything to a new arena; the tuples of `moved` windows close ranks."""
-        old, new = self.state, self._allocate(directory_size)
+        old, new = self.state, self._allocate(directory_size, sizes)
         for field in WINDOW.names or ():
             if field not in ("ring", "mask", "buckets", "bucket_count"):
                 new.windows[field] = old.windows[field]
         indexes.clear(new)
-        for number in range(len(self.payloads)):
-            kept = moved.get(number)
-            if kept is None:
-                live = self.live_sequences(number)
+        for number, payload in enumerate(self.payloads):
+            live = self.live_sequences(number)
+            placed = live
+            if number in moved:
+                _, head = self.tail_and_head(number)
+                placed = np.arange(head - len(live), head)
+                new.windows["tail"][number] = head - len(live)
+                if payload is not None:
+                    payload.relocate(live, placed, sizes[number])
+            else:
                 _copy_ring(old, new, number)
-                _fill(old, new, number, live, live)
-                continue
-            _, head = self.tail_and_head(number)
-            placed = np.arange(head - len(kept), head)
-            new.windows["tail"][number] = head - len(kept)
-            _fill(old, new, number, kept, placed)
-            payload = self.payloads[number]
-            if payload is not None:
-                payload.relocate(kept, placed, self._sizes[number])
+            _fill(old, new, number, live, placed)
         new.join["watermark"] = old.join["watermark"]
         new.orders[:] = old.orders
-        self.state = new
+        self.state, self._sizes = new, list(sizes)
 
-    def _allocate(self, directory_size: int) -> State:
-        """A zeroed arena for the current sizes, with the places of rings and indexes set."""
+    def _allocate(self, directory_size: int, sizes: Sequence[int]) -> State:
+        """A zeroed arena for rings of these sizes, with the places of all in it set."""
         streams = len(self.payloads)
         rings, buckets = [], []
         end = _aligned(header_bytes(streams))
-        for size in self._sizes:
+        for size in sizes:
             rings.append(end)
             end = _aligned(end + size * RECORD.itemsize)
         for index in self.plan.indexes:
             buckets.append(end)
-            end = _aligned(end + index.buckets * _WORD)
+            end = _aligned(end + index.buckets * _HALF)
         entry_bytes = int(directory.entry_words(streams)) * _WORD
         state = view(allocate(_aligned(end + directory_size * entry_bytes)), streams)
         state.join["streams"] = streams
         state.join["directory"] = end // _WORD
         state.join["directory_size"] = directory_size
         state.windows["ring"] = np.array(rings) // RECORD.itemsize
-        state.windows["mask"] = np.array(self._sizes) - 1
+        state.windows["mask"] = np.array(sizes) - 1
         state.windows["buckets"] = np.array(buckets) // _WORD
         state.windows["bucket_count"] = [index.buckets for index in self.plan.indexes]
         return state
