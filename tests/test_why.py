@@ -161,3 +161,25 @@ def test_names_that_are_no_keywords() -> None:
     join.push({"self": rows((1, 1)), "b c": rows((2, 1))})
     answer = join.why({"self": {"ts": 1, "k": 1}, "b c": {"ts": 2, "k": 1}})
     assert answer.joined is True
+
+
+def test_a_part_of_a_combination() -> None:
+    """Whether there is a fitting tuple of the third stream is not known."""
+    streams = [ps.Stream(name, time="ts") for name in "abc"]
+    join = ps.WindowJoin(streams, on="k", within="9 us").start()
+    one = pa.table({"ts": [1], "k": [1]})
+    join.push(a=one, b=one)
+    answer = join.why(a={"ts": 1, "k": 1}, b={"ts": 1, "k": 1})
+    assert answer.joined is None
+    assert "c: no tuple given" in str(answer)
+
+
+def test_before_a_stream_has_spoken_with_a_selection() -> None:
+    query = ps.WindowJoin(
+        [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")],
+        on="k",
+        within="9 us",
+        select=["a.v", "b.v"],
+    )
+    answer = query.start().why(a={"ts": 1, "k": 1}, b={"ts": 30, "k": 1})
+    assert answer.joined is False
