@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -428,3 +429,14 @@ def test_all_errors_are_one_family() -> None:
         assert issubclass(error, ps.PenstockError)
     assert issubclass(ps.SchemaError, ps.InputError)
     assert issubclass(ps.TimestampError, ps.InputError)
+
+
+@pytest.mark.parametrize("text", ["1 hour -30 minutes", "10 M", "1 fortnight", "-1 s", "", "5"])
+def test_lengths_that_could_be_misread(text: str) -> None:
+    with pytest.raises(ps.QueryError):
+        ps.Stream("a", time="ts", window=text)
+
+
+def test_a_length_finer_than_microseconds() -> None:
+    with pytest.raises(ps.QueryError, match="whole number of microseconds"):
+        ps.Stream("a", time="ts", window=pd.Timedelta("10ns"))

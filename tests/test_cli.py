@@ -40,6 +40,11 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def plain(shown: str) -> str:
+    """Without colours, which typer forces on some build servers."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
+
+
 def stream(rows: int, seed: int, gap_s: float = 1.0, keys: int = 20) -> pa.Table:
     """Rows in order of time, every gap or so."""
     draw = random.Random(seed)
@@ -107,8 +112,32 @@ def test_version() -> None:
     assert result.stdout == f"penstock {penstock.__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--version", "true"], "No such command 'true'"),
+        (["--version=1"], "'--version' does not take a value"),
+        (["join", "--force=1"], "'--force' does not take a value"),
+        (["--"], "Missing command"),
+    ],
+)
+def test_flags_take_no_value(arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert message in plain(result.stderr)
+
+
 def test_help_names_every_command() -> None:
-    assert {"join", "demo"} <= set(re.findall(r"\w+", run("--help").stdout))
+    assert {"join", "demo"} <= set(re.findall(r"\w+", plain(run("--help").stdout)))
+
+
+@pytest.mark.parametrize("command", [[], ["join"], ["demo"]])
+def test_help_shows_no_values_of_flags(command: list[str]) -> None:
+    result = run(*command, "--help")
+    assert result.exit_code == 0
+    assert "Show this message and exit." in plain(result.stdout)
+    assert "bool" not in plain(result.stdout)
 
 
 @pytest.mark.parametrize("source", ENDINGS)
@@ -250,6 +279,66 @@ def test_late_rows_are_said_loudly_and_kept(tmp_path: Path) -> None:
     assert pairs(read(out), "a", "b") == expected(stream(300, 1), stream(300, 2), 30, 30)
 
 
+def test_late_rows_fail_the_command_where_asked(tmp_path: Path) -> None:
+    left = write(tmp_path / "a.parquet", shuffled(stream(100, 1), 50))
+    right = write(tmp_path / "b.parquet", stream(100, 2))
+    out = tmp_path / "out.parquet"
+    arguments = ("join", left, right, *WITHIN, "-o", out, "--force", "--batch-rows", 5)
+    result = run(*arguments, "--fail-late", "--late", tmp_path / "late.csv")
+    assert result.exit_code == 3
+    assert "came late" in result.stderr
+    assert read(out).num_rows > 0
+    assert (tmp_path / "late_a.csv").exists()
+    in_order = run(*arguments, "--fail-late", "--lateness", "1 hour")
+    assert in_order.exit_code == 0, in_order.output
+
+
+@pytest.mark.parametrize(
+    ("first", "warned"), [(1_700_000_000, True), (1_700_000_000_000, True), (1 << 50, False)]
+)
+def test_integer_times_that_look_like_seconds_are_doubted(
+    tmp_path: Path, first: int, warned: bool
+) -> None:
+    times = {"a": [first, first + 60], "b": [1 << 50]}
+    left, right = (
+        write(tmp_path / f"{name}.csv", pa.table({"k": [1] * len(values), "ts": values}))
+        for name, values in times.items()
+    )
+    result = run("join", left, right, *WITHIN, "-o", tmp_path / "out.csv", "--quiet")
+    assert result.exit_code == 0, result.output
+    warnings = result.stderr.splitlines()
+    assert len(warnings) == warned
+    if warned:
+        assert f"warning: the times of {left} lie in early 1970" in warnings[0]
+        assert "if column 'ts' is in seconds, multiply it by 1,000,000" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ("2024-01-01T00:00:00Z", "give the times without a zone one, such as Z at their end"),
+        ("1704067200000000", "write the integers as ISO 8601 text"),
+    ],
+)
+def test_times_of_two_kinds_are_told_apart(tmp_path: Path, time: str, message: str) -> None:
+    left, _ = files(tmp_path, ".csv")
+    other = tmp_path / "c.csv"
+    other.write_text(f"k,ts\n1,{time}\n")
+    line = failure(run("join", left, other, *WITHIN, "-o", tmp_path / "out.csv"))
+    assert "the times cannot be compared: 'ts' of" in line
+    assert message in line
+
+
+def test_pipes_are_refused(tmp_path: Path) -> None:
+    left, right = files(tmp_path, ".csv")
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    read_from = failure(run("join", left, pipe, *WITHIN, "-o", tmp_path / "out.csv"))
+    assert "it is a pipe or a device, which are not supported; write it to a file" in read_from
+    written_to = failure(run("join", left, right, *WITHIN, "-o", pipe, "--force"))
+    assert "it is a pipe or a device, which are not supported; name a file" in written_to
+
+
 def test_warnings_of_late_rows_are_not_quiet(tmp_path: Path) -> None:
     left = write(tmp_path / "a.csv", shuffled(stream(100, 1), 50))
     right = write(tmp_path / "b.csv", stream(100, 2))
@@ -294,7 +383,8 @@ def test_what_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
         ({"--left-index": "tree"}, "no index is called 'tree'"),
         ({"--names": "x"}, "--names needs two different names, got 'x'"),
         ({"--names": "x,x"}, "--names needs two different names"),
-        ({"--on": "ts=k"}, "key columns have mixed types"),
+        ({"--on": "ts=k"}, "name columns of the same kind with --on"),
+        ({"--on": "k,id"}, "for a key of several columns repeat the option: --on a --on b"),
     ],
 )
 def test_errors_are_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -426,6 +516,7 @@ def test_the_demo_tells_what_it_did_in_plain_lines() -> None:
     assert result.exit_code == 0, result.output
     assert "100%" in result.stdout
     assert "orders_k" in result.stdout
+    assert re.match(r"kernels ready after [\d.]+ s; the times below do not count it", result.stdout)
     assert re.search(r"^100,000 rows joined to [\d,]+ results$", result.stdout, re.MULTILINE)
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 120
@@ -444,5 +535,5 @@ def test_the_demo_fits_a_terminal() -> None:
     }
     result = CliRunner().invoke(app, ["demo", "--rows", "50000"], env=environment)
     assert result.exit_code == 0, result.output
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", result.stdout)
-    assert max(len(line.rsplit("\r", 1)[-1]) for line in plain.splitlines()) <= 80
+    lines = plain(result.stdout).splitlines()
+    assert max(len(line.rsplit("\r", 1)[-1]) for line in lines) <= 80

@@ -77,7 +77,7 @@ def test_every_format_gives_back_what_it_was_given(tmp_path: Path, ending: str) 
 def test_a_file_without_rows_keeps_its_columns(tmp_path: Path, ending: str) -> None:
     path = write(tmp_path / f"file{ending}", sample(0))
     if format_of(path).name == "JSON lines":
-        with pytest.raises(CommandError, match=r"cannot read .*: Empty JSON"):
+        with pytest.raises(CommandError, match=r"cannot read .*: Empty JSON.*; for no rows give"):
             read(path)
     else:
         assert read(path).num_rows == 0
@@ -172,17 +172,33 @@ def test_dates_and_integers_are_times_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.csv", "k,ts\n1,noon\n", "column 'ts' of .*a.csv holds something .*'noon'"),
+        ("a.csv", "k,ts\n1,noon\n", "column 'ts' of .*a.csv holds something .*'noon'.*ISO 8601"),
+        ("a.csv", "k,ts\n1,31/12/2024\n", "'31/12/2024' .*; write the year first"),
+        ("a.csv", "k,ts\n1,2024-01-01T00:00:00Z\n1,2024-01-01\n", "some times have a zone"),
+        (
+            "a.jsonl",
+            '{"k": 1, "ts": "2024-01-01T00:00:00"}\n{"k": 1, "ts": "2024-01-01T00:00:00Z"}\n',
+            "some times have a zone and others none",
+        ),
+        ("a.csv", "k;ts\n1;2\n", "has no column 'k'; its header is separated by semicolons"),
+        ("a.csv", "k;ts;v\n1;2;1,5\n", "its header is separated by semicolons; penstock reads"),
+        ("a.csv", "k\tts\n1\t2\n", "its header is separated by tabs; penstock reads commas"),
+        ("a.csv", "", "a CSV file without rows still needs a header line"),
+        ("a.csv", "\n\n", "a CSV file without rows still needs a header line"),
+        ("a.parquet", "", "the file is empty, and no parquet file"),
+        ("a.arrow", "", "the file is empty, and no Arrow file"),
         ("a.csv", "k,ts\n1,1.5\n", "column 'ts' of .* cannot be a time, its type is double; give"),
         ("a.csv", "k,time\n1,1\n", "has no column 'ts'; its columns are 'k', 'time'"),
         ("a.csv", "key,ts\n1,1\n", "has no column 'k'; its columns are 'key', 'ts'"),
         ("a.csv", "k,ts,x,x\n1,1,1,1\n", "has two columns called 'x'"),
-        ("a.csv", "k,ts\n1,1\n2\n", "cannot read .*: CSV parse error"),
-        ("a.jsonl", '{"k": 1, "ts"\n', "cannot read .*: JSON parse error"),
-        ("a.json", '[{"k": 1, "ts": 1}]\n', "cannot read .*: JSON parse error"),
-        ("a.parquet", "nothing of the kind", "cannot read .*: Parquet magic bytes"),
-        ("a.arrow", "nothing of the kind", "cannot read .*a.arrow"),
-        ("a.csv.gz", "not compressed", "cannot read .*a.csv.gz"),
+        ("a.csv", "k,ts\n1,1\n2\n", "cannot read .*: CSV parse error.*; every row needs as many"),
+        ("a.jsonl", '{"k": 1, "ts"\n', "cannot read .*: JSON parse error.*; is it text"),
+        ("a.jsonl", "k,ts\n", "cannot read .*: JSON parse error.*; write one JSON object on each"),
+        ("a.jsonl", '{"k": 1, "ts": 1}\nk\n', "JSON parse error.*; write one JSON object on each"),
+        ("a.json", '[{"k": 1, "ts": 1}]\n', r"it holds a JSON array; .* jq -c '.\[\]' a.json"),
+        ("a.parquet", "nothing of the kind", "cannot read .*: Parquet magic.*; is its content"),
+        ("a.arrow", "nothing of the kind", "cannot read .*a.arrow.*; is its content Arrow"),
+        ("a.csv.gz", "not compressed", "cannot read .*a.csv.gz.*; is it compressed, as its ending"),
         ("a.txt", "k,ts\n", "cannot tell the format of .*'.txt'; use one of .parquet"),
         ("a.parquet.gz", "", "cannot tell the format of"),
         ("a", "", "cannot tell the format of"),
@@ -196,7 +212,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, name: str, content: str, me
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="does not exist; check the path"):
         read(tmp_path / "a.csv")
-    with pytest.raises(CommandError, match="is no file"):
+    with pytest.raises(CommandError, match="is a directory; name a file in it"):
         read(tmp_path)
 
 

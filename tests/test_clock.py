@@ -312,3 +312,13 @@ def test_streams_may_differ_in_unit_and_zone() -> None:
     assert result.num_rows == 1
     assert result.schema.field("event_time").type == pa.timestamp("us", "Asia/Tokyo")
     assert times(result, "event_time") == [3_000_004]
+
+
+def test_every_tuple_is_accounted_for() -> None:
+    join = query(a={}, b={}).start()
+    batch = pa.table({"ts": [5, 6, 50, 51], "k": [1, None, 2, None]})
+    for part in (batch, batch):
+        join.push(a=part, b=part)
+    for each in join.metrics.streams.values():
+        assert each.keyless == 3
+        assert each.arrived == each.late + each.keyless + each.live + each.expired

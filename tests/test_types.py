@@ -331,3 +331,20 @@ def test_select_picks_and_renames() -> None:
     ]
     listed = ps.WindowJoin(streams, on="k", within="1 s", select=["b.id", "a.ts"])
     assert listed.start().push(a=ROWS, b=ROWS).column_names == ["b_id", "a_ts", "event_time"]
+
+
+@pytest.mark.jit_off
+def test_keys_of_a_dictionary_of_views() -> None:
+    """As polars gives a Categorical."""
+    kind = pa.dictionary(pa.uint32(), pa.string_view())
+    keys = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None], pa.uint32()), pa.array(["x", "y"], pa.string_view())
+    )
+    query = ps.WindowJoin(
+        [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")], on="k", within="9 us"
+    )
+    encoded = pa.table({"ts": [1, 2, 3], "k": keys})
+    plain = pa.table({"ts": [1, 2, 3], "k": ["y", "x", "z"]})
+    result = query.start().push(a=encoded, b=plain)
+    assert result.schema.field("a_k").type == kind
+    assert sorted(result["b_k"].to_pylist()) == ["x", "y"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
@@ -52,6 +53,30 @@ class WindowJoin(Query):
         clock: wall-clock seconds, for idle timeouts.
         """
         return Join(self, Plan.of(self, indexes, probe_orders), schemas, clock)
+
+    def on_spark(
+        self,
+        frames: Mapping[str, Any] | None = None,
+        /,
+        *,
+        indexes: Indexes | None = None,
+        probe_orders: Mapping[str, Sequence[str]] | None = None,
+        buckets: int | None = None,
+        kind: bool = False,
+        **streams: Any,
+    ) -> Any:
+        """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
+
+        frames: the DataFrames in one mapping, for names that are no keywords.
+        buckets: into how many parts keys are divided, each of them joined on its own; four
+            for each shuffle partition when not given. It stays with a checkpoint.
+        kind: add a column `kind`, 'result' or 'late', and give late rows out too, with the
+            columns of the other streams null.
+        """
+        from penstock.spark.operator import join_on_spark  # Spark is an extra
+
+        plan = Plan.of(self, indexes, probe_orders)
+        return join_on_spark(self, {**(frames or {}), **streams}, plan, buckets=buckets, kind=kind)
 
     def restore(
         self,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
 from penstock.cli.demo import run_demo
@@ -16,7 +17,29 @@ from penstock.runtime.late import KEPT_LATE_ROWS
 
 __all__ = ["app", "main"]
 
+_LATE_EXIT_CODE: Final = 3
+
+
+def _without_values(parameters: list[Any]) -> list[Any]:
+    """Flags take no value, and the help must not show one."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class _Group(TyperGroup):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_values(super().get_params(ctx))
+
+
+class _Command(TyperCommand):
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_values(super().get_params(ctx))
+
+
 app: Final = typer.Typer(
+    cls=_Group,
     help="Sliding-window joins over streams.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -29,25 +52,21 @@ def main() -> None:
     app(prog_name="penstock")
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"penstock {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
+@app.callback(invoke_without_command=True)
 def penstock(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
+    context: typer.Context,
+    # Not eager: then words after it would go unseen.
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
     """Sliding-window joins over streams."""
+    if version:
+        typer.echo(f"penstock {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        context.fail("Missing command.")
 
 
-@app.command("join")
+@app.command("join", cls=_Command)
 def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     left: Annotated[Path, typer.Argument(metavar="LEFT", help="File of the left stream.")],
     right: Annotated[Path, typer.Argument(metavar="RIGHT", help="File of the right stream.")],
@@ -100,6 +119,13 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
             metavar="FILE", help="Files for the late rows: late.csv makes late_<stream>.csv."
         ),
     ] = None,
+    fail_late: Annotated[
+        bool,
+        typer.Option(
+            "--fail-late",
+            help=f"Exit with code {_LATE_EXIT_CODE} if rows came late; files are written anyway.",
+        ),
+    ] = False,
     names: Annotated[
         str | None,
         typer.Option(
@@ -127,7 +153,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     The files may be parquet, CSV, JSON lines or Arrow, of any size: only windows are kept.
     """
     with failures_shown():
-        run_join(
+        late_rows = run_join(
             JoinRequest(
                 sides=[
                     SideRequest(*side)
@@ -149,11 +175,13 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                 quiet=quiet,
             )
         )
+    if fail_late and late_rows:
+        raise typer.Exit(_LATE_EXIT_CODE)
 
 
-@app.command("demo")
+@app.command("demo", cls=_Command)
 def demo(
-    rows: Annotated[int, typer.Option(min=1, help="Rows of each stream.")] = 5_000_000,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of each stream.")] = 15_000_000,
     seed: Annotated[int, typer.Option(help="Another seed, other streams.")] = 0,
 ) -> None:
     """Join two generated streams and watch it."""

@@ -19,14 +19,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from penstock.cli.comparison import Columns, check_comparable, comparable
 from penstock.cli.display import consoles, lateness_text, say, short
 from penstock.cli.errors import CommandError
 from penstock.cli.join_files import Side, Totals, join_files
 from penstock.cli.output import Output
 from penstock.cli.request import late_path
 from penstock.cli.source import Source, open_source
-from penstock.errors import SchemaError
-from penstock.model.keys import common_kind
 from penstock.model.stream import Stream
 from penstock.window_join import WindowJoin
 
@@ -58,8 +57,8 @@ class JoinRequest:
     quiet: bool
 
 
-def run_join(request: JoinRequest) -> None:
-    """Do it, and say what it came to."""
+def run_join(request: JoinRequest) -> int:
+    """Do it, say what it came to, and return how many rows came late."""
     started = time.perf_counter()
     query = WindowJoin(
         [
@@ -75,6 +74,7 @@ def run_join(request: JoinRequest) -> None:
         for asked, source in zip(request.sides, sources, strict=True)
     ]
     out, err = consoles()
+    _warn_of_early_times(err, sides)
     with ExitStack() as stack:
         files = [stack.enter_context(output) for output in outputs]
         late = dict(zip([side.name for side in sides], files[1:], strict=False))
@@ -90,6 +90,7 @@ def run_join(request: JoinRequest) -> None:
     if not request.quiet:
         _summarise(out, sides, totals, request.out, elapsed)
     _warn_of_late(err, sides, {name: file.path for name, file in late.items()})
+    return sum(side.late for side in sides)
 
 
 def _outputs(request: JoinRequest) -> list[Output]:
@@ -112,9 +113,15 @@ def _sources(request: JoinRequest) -> list[Source]:
     for own, other in ((0, 1), (1, 0)):
         types = _better_types(request, sources, own, other)
         if types:
-            # Where they do not fit either, the join says best what is wrong.
+            # Where they do not fit either, what is wrong is said below.
             with suppress(CommandError):
                 sources[own] = _open(request.sides[own], request, types)
+    check_comparable(
+        [
+            Columns(str(side.path), side.key, side.time, source.schema)
+            for side, source in zip(request.sides, sources, strict=True)
+        ]
+    )
     return sources
 
 
@@ -128,19 +135,11 @@ def _better_types(
     for column, other_column in zip(side.key, other_side.key, strict=True):
         kind = source.schema.field(column).type
         other_kind = sources[other].schema.field(other_column).type
-        if source.is_empty or (not pa.types.is_string(kind) and not _comparable(kind, other_kind)):
+        if source.is_empty or (not pa.types.is_string(kind) and not comparable(kind, other_kind)):
             types[column] = other_kind
     if source.is_empty:
         types[side.time] = sources[other].schema.field(other_side.time).type
     return types
-
-
-def _comparable(*kinds: pa.DataType) -> bool:
-    try:
-        common_kind(kinds, ["left", "right"])
-    except SchemaError:
-        return False
-    return True
 
 
 def _open(side: SideRequest, request: JoinRequest, types: dict[str, pa.DataType]) -> Source:
@@ -192,6 +191,18 @@ def _summarise(
     width = max(len(label) for label, _ in lines)
     for label, text in lines:
         say(console, f"{label:<{width}}  {text}")
+
+
+def _warn_of_early_times(console: Console, sides: Sequence[Side]) -> None:
+    for side in sides:
+        if side.source.is_early:
+            say(
+                console,
+                f"warning: the times of {side.source.path} lie in early 1970: penstock reads "
+                f"integers as microseconds; if column {side.time!r} is in seconds, multiply it "
+                "by 1,000,000, if in milliseconds, by 1,000",
+                "bold yellow",
+            )
 
 
 def _warn_of_late(console: Console, sides: Sequence[Side], kept: dict[str, Path]) -> None:

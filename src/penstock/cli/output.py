@@ -31,6 +31,11 @@ class Output:
 
     def __init__(self, path: Path, force: bool = False) -> None:
         self.path = path
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise CommandError(
+                f"cannot write {str(path)!r}: it is a pipe or a device, which are not supported; "
+                "name a file"
+            )
         self._kind = format_of(path)
         if path.is_dir():
             raise CommandError(f"cannot write {str(path)!r}: it is a directory; name a file in it")

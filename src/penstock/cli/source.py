@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from penstock.cli.diagnosis import separator_advice, time_advice, unreadable_advice
 from penstock.cli.errors import CommandError, first_line
 from penstock.cli.files import Format, format_of
 
 __all__ = ["Source", "open_source"]
 
-_GUESSED_TYPES: Final = (
-    "; the types of a text file are guessed from its beginning: if this row is right, "
-    "make it a parquet or Arrow file, which carry their types"
-)
+# April 1970, in microseconds. Epoch seconds and milliseconds of our age are below.
+_EARLY_US: Final = 90 * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Source:
     """position: how many of the `size` bytes of the file were read so far.
 
     is_empty: there are no rows, and so nothing to tell the types of a text file from.
+    is_early: its times are integers, and those of its first batch lie in early 1970.
     """
 
     path: Path
@@ -40,6 +41,7 @@ class Source:
     position: Callable[[], int]
     size: int
     is_empty: bool
+    is_early: bool
 
 
 def open_source(
@@ -54,10 +56,9 @@ def open_source(
     types: how to read columns of a text file, in place of guessing.
     """
     if not path.is_file():
-        what = "is no file" if path.exists() else "does not exist"
-        raise CommandError(f"cannot read {str(path)!r}: it {what}; check the path")
+        raise CommandError(f"cannot read {str(path)!r}: {_no_file(path)}")
     kind = format_of(path)
-    with _reading(path):
+    with _reading(path, kind):
         reader = kind.read(path, batch_rows, types or {})
     names = reader.schema.names
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -65,30 +66,69 @@ def open_source(
         raise CommandError(f"{path} has two columns called {twice[0]!r}; rename one of them")
     for column in (*key, time):
         if column not in names:
-            there = ", ".join(repr(name) for name in names)
-            raise CommandError(f"{path} has no column {column!r}; its columns are {there}")
-    batches = _guarded(path, reader.batches, _GUESSED_TYPES if kind.is_text else "")
+            raise CommandError(f"{path} has no column {column!r}; {_instead(column, names)}")
+    batches = _guarded(path, kind, reader.batches)
     first = next(batches, None)
     schema = _plain_schema(path, reader.schema, time, first)
     if first is not None:
         batches = chain([first], batches)
     even = _even(_cast(path, batches, schema, time), batch_rows)
-    return Source(path, kind, schema, even, reader.position, path.stat().st_size, first is None)
+    return Source(
+        path,
+        kind,
+        schema,
+        even,
+        reader.position,
+        path.stat().st_size,
+        is_empty=first is None,
+        is_early=first is not None and _is_early(first.column(time)),
+    )
+
+
+def _no_file(path: Path) -> str:
+    if not path.exists():
+        return "it does not exist; check the path"
+    if path.is_dir():
+        return "it is a directory; name a file in it"
+    return "it is a pipe or a device, which are not supported; write it to a file first"
+
+
+def _instead(column: str, names: Sequence[str]) -> str:
+    separator = separator_advice(names[0]) if len(names) == 1 else None
+    if separator:
+        return separator
+    there = f"its columns are {', '.join(repr(name) for name in names)}"
+    if "," in column:
+        return f"{there}; for a key of several columns repeat the option: --on a --on b"
+    return there
+
+
+def _is_early(times: pa.Array) -> bool:
+    if times.type != pa.int64():
+        return False
+    lowest, highest = pc.min_max(times).as_py().values()
+    return highest is not None and 0 <= lowest <= highest < _EARLY_US
 
 
 @contextmanager
-def _reading(path: Path, advice: str = "") -> Iterator[None]:
+def _reading(path: Path, kind: Format) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        raise CommandError(f"cannot read {path}: {first_line(error)}{advice}") from error
+        problem = first_line(error)
+        advice = (
+            "check that you may read it"
+            if isinstance(error, OSError) and error.strerror
+            else unreadable_advice(path, kind.name, problem)
+        )
+        raise CommandError(f"cannot read {path}: {problem}; {advice}") from error
 
 
 def _guarded(
-    path: Path, batches: Iterator[pa.RecordBatch], advice: str
+    path: Path, kind: Format, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     while True:
-        with _reading(path, advice):
+        with _reading(path, kind):
             batch = next(batches, None)
         if batch is None:
             return
@@ -140,9 +180,10 @@ def _cast(
         try:
             yield batch.cast(schema)
         except pa.ArrowException as error:
+            problem = first_line(error)
             raise CommandError(
                 f"column {time!r} of {path} holds something that is no "
-                f"{schema.field(time).type}: {first_line(error)}"
+                f"{schema.field(time).type}: {problem}; {time_advice(problem)}"
             ) from error
 
 

@@ -15,7 +15,7 @@ what expires while it runs is not written over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,7 @@ from penstock.model.plan import Plan
 from penstock.state import ring
 from penstock.state.arena import Words
 from penstock.state.columns import TooLong
+from penstock.state.memory import Heap, Memory
 from penstock.state.payload import Payload
 from penstock.state.windows import Windows
 
@@ -42,8 +43,8 @@ _MOST_ROWS: Final = 1 << 16  # more would fall out of the cache between probe an
 class Driver:
     """Runs batches through the windows of one join."""
 
-    def __init__(self, binding: Binding, plan: Plan) -> None:
-        self.windows = Windows(binding.query, plan)
+    def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
+        self.windows = Windows(binding.query, plan, memory or Heap())
         self.produced = 0
         self._streams = len(binding.query.streams)
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
@@ -58,7 +59,9 @@ class Driver:
         for stream, schema in enumerate(binding.schemas):
             if schema is not None and self.windows.payloads[stream] is None:
                 kept = binding.kept[stream]
-                self.windows.payloads[stream] = Payload(schema, kept, self.windows.size(stream))
+                self.windows.payloads[stream] = Payload(
+                    schema, kept, self.windows.size(stream), self.windows.memory
+                )
 
     def run(self, batch: Mapping[int, Arrivals], watermark: int) -> pa.Table:
         """Results of a batch, whose streams are each in time order.
@@ -93,6 +96,15 @@ class Driver:
         """Go on from these counters."""
         self.produced = produced
         self.windows.state.windows["expired"] = expired
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in it, as plain values and the buffers themselves."""
+        return {"produced": self.produced, "windows": self.windows.dump()}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped by a driver of the same binding and plan, on its buffers."""
+        self.produced = dumped["produced"]
+        self.windows.load(dumped["windows"])
 
     def _work(self, chunk: dict[int, Arrivals], passed: int, results: list[pa.RecordBatch]) -> None:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""

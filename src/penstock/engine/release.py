@@ -22,10 +22,12 @@ __all__ = ["Released", "release"]
 
 @dataclass(frozen=True)
 class Released:
-    """arrivals: for the loop. late: rows behind the watermark, None when there are none."""
+    """arrivals: for the loop. late: rows behind the watermark, None when there are none.
+    keyless: how many in time had a null or NaN for a key."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None
+    keyless: int
 
 
 def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
@@ -42,4 +44,4 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
     arrivals = Arrivals(ts, keys, columns)
     if present is not None:
         arrivals = arrivals.take(np.flatnonzero(present))
-    return Released(arrivals.in_time_order(), late)
+    return Released(arrivals.in_time_order(), late, len(ts) - len(arrivals))

@@ -24,9 +24,9 @@ _UNITS_US: Final = {
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60_000_000),
     **dict.fromkeys(("h", "hour", "hours"), 3_600_000_000),
     **dict.fromkeys(("d", "day", "days"), 86_400_000_000),
-    **dict.fromkeys(("week", "weeks"), 604_800_000_000),
+    **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
 }
-_PART: Final = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([A-Za-zµ]+)\s*")
+_PART: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*([A-Za-zµ]+)\s*")
 _HINT: Final = (
     "write a number and a unit from microseconds to weeks, "
     "such as '10 minutes' or '1 hour 30 minutes'"
@@ -36,8 +36,9 @@ _HINT: Final = (
 def duration_us(value: Duration, what: str) -> int:
     """Whole microseconds of `value`; `what` names it in errors."""
     if isinstance(value, timedelta):
-        # Not total_seconds(): a float would round lengths of many years.
-        exact = Fraction(value // timedelta(microseconds=1))
+        # Not total_seconds(): a float would round lengths of many years. pandas' have more.
+        nanoseconds = getattr(value, "nanoseconds", 0)
+        exact = value // timedelta(microseconds=1) + Fraction(nanoseconds, 1000)
     elif isinstance(value, str):
         exact = _parse(value, what)
     else:
@@ -55,9 +56,12 @@ def _parse(text: str, what: str) -> Fraction:
     total, position = Fraction(0), 0
     while part := _PART.match(text, position):
         number, unit = part.groups()
-        unit_us = _UNITS_US.get(unit.lower())
+        # A single letter counts as it is written: M is months to some.
+        unit_us = _UNITS_US.get(unit if len(unit) == 1 else unit.lower())
         if unit_us is None:
             raise QueryError(f"{what} has an unknown unit {unit!r} in {text!r}; {_HINT}")
+        if number.startswith("-"):
+            raise QueryError(f"{what} cannot be negative, got {text!r}; give zero or more")
         total += Fraction(number) * unit_us
         position = part.end()
     if position == 0 or position != len(text):

@@ -37,9 +37,11 @@ __all__ = ["Join"]
 
 @dataclass
 class Counts:
-    """What has come of a stream: all tuples, late ones, and late ones that nobody fetched."""
+    """What has come of a stream: all tuples, those without a key, late ones, and late ones
+    that nobody fetched."""
 
     arrived: int = 0
+    keyless: int = 0
     late: int = 0
     late_forgotten: int = 0
 
@@ -107,6 +109,7 @@ class Join:
             self.driver.bind(binding)
         for stream, intake in intakes.items():
             self.counts[stream].arrived += len(intake.ts)
+            self.counts[stream].keyless += released[stream].keyless
             late = released[stream].late
             if late is not None:
                 self.counts[stream].late += len(late)
@@ -180,6 +183,7 @@ class Join:
         streams = {
             name: StreamMetrics(
                 arrived=self.counts[number].arrived,
+                keyless=self.counts[number].keyless,
                 late=self.counts[number].late,
                 late_forgotten=self.counts[number].late_forgotten,
                 live=driver.windows.live(number),

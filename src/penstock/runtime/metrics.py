@@ -39,13 +39,15 @@ class StreamMetrics:
 
     arrived: tuples pushed, late ones included. late: those behind the watermark.
     late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
+    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept.
     live: tuples in the window; with disorder also some that have expired behind one that
-    came early, and can no longer match. expired: tuples that have left it. A tuple without a
-    key is in neither: it is never kept.
+    came early, and can no longer match. expired: tuples that have left it.
+    So arrived = late + keyless + live + expired.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
 
     arrived: int
+    keyless: int
     late: int
     late_forgotten: int
     live: int

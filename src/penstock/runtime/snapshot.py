@@ -53,6 +53,7 @@ def save(join: Join) -> bytes:
                 "name": list(join.query.names),
                 "watermark": join.clock.watermarks,
                 "arrived": [each.arrived for each in join.counts],
+                "keyless": [each.keyless for each in join.counts],
                 "late": [each.late for each in join.counts],
                 "late_forgotten": [each.late_forgotten for each in join.counts],
                 "expired": [windows.expired(stream) for stream in range(len(join.counts))],
@@ -102,6 +103,7 @@ def load(join: Join, data: bytes) -> None:
     streams = sections["streams"].to_pydict()
     for stream, counts in enumerate(join.counts):
         counts.arrived = streams["arrived"][stream]
+        counts.keyless = streams["keyless"][stream]
         counts.late = streams["late"][stream]
         counts.late_forgotten = streams["late_forgotten"][stream]
     of_join = sections["join"].to_pylist()[0]

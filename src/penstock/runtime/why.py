@@ -106,7 +106,7 @@ def explain(tuples: list[Described], others: Sequence[str]) -> Why:
         distance = latest.ts - each.ts
         near = distance <= each.window_us
         (held if near else failed).append(
-            f"{each.stream} is {format_us(distance)} before {latest.stream}, "
+            f"{each.stream} is {_before(distance)} {latest.stream}, "
             f"{'within' if near else 'outside'} its window of {format_us(each.window_us)}"
         )
     fates = {each.fate for each in tuples}
@@ -120,6 +120,10 @@ def explain(tuples: list[Described], others: Sequence[str]) -> Why:
         return Why(False, tuple(failed + bad + held + good))
     known += [f"{other}: no tuple given; these join if one of it fits too" for other in others]
     return Why(True if fates == {Known.LIVE} and not others else None, tuple(held + known))
+
+
+def _before(distance_us: int) -> str:
+    return f"{format_us(distance_us)} before" if distance_us else "at the same time as"
 
 
 def explain_tuples(join: Join, given: Mapping[str, Mapping[str, Any]]) -> Why:
@@ -139,7 +143,11 @@ def explain_tuples(join: Join, given: Mapping[str, Mapping[str, Any]]) -> Why:
             )
         described.append(_describe(join, join.query.names.index(name), row))
     others = [name for name in join.query.names if name not in given]
-    return explain(described, others)
+    why = explain(described, others)
+    if join.finished and why.joined is None:
+        asked_late = "the join has finished and its windows are empty: ask before finish()"
+        return Why(None, (asked_late, *why.reasons))
+    return why
 
 
 def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:

@@ -32,13 +32,12 @@ from penstock.model.query import MAX_STREAMS
 from penstock.state.jit import kernel
 
 __all__ = [
-    "CACHE_LINE", "DEAD", "JOIN", "RECORD", "WINDOW", "State", "Words", "allocate",
+    "DEAD", "JOIN", "RECORD", "WINDOW", "State", "Words",
     "header_bytes", "record_at", "view",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
 
-CACHE_LINE: Final = 64
 DEAD: Final = 1  # a mark on a record: gone before its turn, a hole in the ring
 
 
@@ -97,13 +96,6 @@ class State(NamedTuple):
     records: Any
     words: Words
     halves: npt.NDArray[np.int32]
-
-
-def allocate(size: int) -> npt.NDArray[np.uint8]:
-    """Zeroed bytes that start on a cache line."""
-    raw = np.zeros(size + CACHE_LINE, np.uint8)
-    skip = -raw.ctypes.data % CACHE_LINE
-    return raw[skip : skip + size]
 
 
 def header_bytes(streams: int) -> int:

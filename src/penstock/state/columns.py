@@ -12,16 +12,19 @@ would not do: taking one row out of hundreds of chunks costs milliseconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.types as pt
 
 from penstock.state.arena import Words
 from penstock.state.block_copy import BLOCK, copy_block
 from penstock.state.jit import kernel
+from penstock.state.memory import Memory, zeros
 from penstock.state.storage import empty_array
 
 __all__ = ["Bytes", "Column", "FixedWidth", "Segments", "TooLong", "column_for"]
@@ -54,18 +57,24 @@ class Column(Protocol):
     def release(self, tail: int, head: int) -> None:
         """Rows before `tail` are gone; `head` comes next."""
 
+    def dump(self) -> dict[str, Any]:
+        """Everything in it, as plain values and the buffers themselves."""
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped, on its buffers."""
+
     @property
     def nbytes(self) -> int:
         """Memory held."""
 
 
-def column_for(data_type: pa.DataType, mask: int) -> Column:
+def column_for(data_type: pa.DataType, mask: int, memory: Memory) -> Column:
     """The way to keep a type."""
     if pt.is_boolean(data_type) or _fixed_width(data_type):
-        return FixedWidth(data_type, mask)
+        return FixedWidth(data_type, mask, memory)
     if any(test(data_type) for test in _BYTES):
-        return Bytes(data_type, mask)
-    return Segments(data_type)
+        return Bytes(data_type, mask, memory)
+    return Segments(data_type, memory)
 
 
 _BYTES: Final = (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)
@@ -105,13 +114,15 @@ def _put(target: npt.NDArray[Any], start: int, values: npt.NDArray[Any]) -> None
 class _Validity:
     """Which positions are null; nothing is kept until the first null comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
         self.valid: npt.NDArray[np.uint8] | None = None
 
     def write(self, array: pa.Array, start: int, size: int) -> None:
         if array.null_count:
             if self.valid is None:
-                self.valid = np.ones(size, np.uint8)
+                self.valid = self._memory.allocate(size)
+                self.valid[:] = 1
             _put(self.valid, start, _bits(array.buffers()[0], array.offset, len(array)))
         elif self.valid is not None:
             _put(self.valid, start, np.ones(len(array), np.uint8))
@@ -121,17 +132,19 @@ class _Validity:
 
     def relocate(self, old: Words, new: Words, size: int) -> None:
         if self.valid is not None:
-            self.valid = _moved(self.valid, old, new, size)
+            self.valid = _moved(self.valid, old, new, self._memory.allocate(size))
 
     @property
     def nbytes(self) -> int:
         return 0 if self.valid is None else self.valid.nbytes
 
 
-def _moved(values: npt.NDArray[Any], old: Words, new: Words, size: int) -> npt.NDArray[Any]:
-    moved = np.empty((size, *values.shape[1:]), values.dtype)
-    moved[new & (size - 1)] = values[old & (len(values) - 1)]
-    return moved
+def _moved(
+    values: npt.NDArray[Any], old: Words, new: Words, target: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    """Copy ring entries of old sequence numbers to new ones in another ring, and return it."""
+    target[new & (len(target) - 1)] = values[old & (len(values) - 1)]
+    return target
 
 
 class FixedWidth:
@@ -139,14 +152,15 @@ class FixedWidth:
 
     must_release = False
 
-    def __init__(self, data_type: pa.DataType, mask: int) -> None:
+    def __init__(self, data_type: pa.DataType, mask: int, memory: Memory) -> None:
         self.type = data_type
+        self._memory = memory
         self._boolean = pt.is_boolean(data_type)
         width = 1 if self._boolean else data_type.bit_width // 8
         # Values are moved, never looked at: any type of the right width will do.
         self._dtype = np.dtype(f"u{width}") if width in (1, 2, 4, 8) else np.dtype(f"V{width}")
-        self._values = np.zeros(mask + 1, self._dtype)
-        self._validity = _Validity()
+        self._values = zeros(memory, (mask + 1,), self._dtype)
+        self._validity = _Validity(memory)
 
     def write(self, array: pa.Array, sequence: int) -> None:
         start = sequence & (len(self._values) - 1)
@@ -167,11 +181,18 @@ class FixedWidth:
         )
 
     def relocate(self, old: Words, new: Words, mask: int) -> None:
-        self._values = _moved(self._values, old, new, mask + 1)
+        target = zeros(self._memory, (mask + 1,), self._dtype)
+        self._values = _moved(self._values, old, new, target)
         self._validity.relocate(old, new, mask + 1)
 
     def release(self, tail: int, head: int) -> None:
         pass
+
+    def dump(self) -> dict[str, Any]:
+        return {"values": self._values, "valid": self._validity.valid}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        self._values, self._validity.valid = dumped["values"], dumped["valid"]
 
     @property
     def nbytes(self) -> int:
@@ -188,16 +209,17 @@ class Bytes:
 
     must_release = True
 
-    def __init__(self, data_type: pa.DataType, mask: int) -> None:
+    def __init__(self, data_type: pa.DataType, mask: int, memory: Memory) -> None:
         self.type = data_type
+        self._memory = memory
         self._large = pt.is_large_string(data_type) or pt.is_large_binary(data_type)
         self._offset = np.int64 if self._large else np.int32
-        self._spans = np.zeros((mask + 1, 2), np.int64)
-        self._data = np.empty(_room_for(0), np.uint8)
+        self._spans = zeros(memory, (mask + 1, 2), np.int64)
+        self._data = memory.allocate(_room_for(0))
         self._base = 0  # logical start of the buffer
         self._first = 0  # logical start of what is live
         self._end = 0  # logical end of what is written
-        self._validity = _Validity()
+        self._validity = _Validity(memory)
 
     def write(self, array: pa.Array, sequence: int) -> None:
         _, offsets_buffer, data = array.buffers()
@@ -224,7 +246,7 @@ class Bytes:
 
     def _move(self, size: int) -> None:
         live = self._data[self._first - self._base : self._end - self._base]
-        data = np.empty(size, np.uint8)
+        data = self._memory.allocate(size)
         data[: len(live)] = live
         self._data, self._base = data, self._first
 
@@ -247,9 +269,9 @@ class Bytes:
         positions = old & (len(self._spans) - 1)
         offsets = np.empty(len(old) + 1, np.int64)
         total = _measure(self._spans, positions, offsets)
-        data = np.empty(_room_for(total), np.uint8)
+        data = self._memory.allocate(_room_for(total))
         _gather(self._spans, self._data, self._base, positions, offsets, data)
-        spans = np.zeros((mask + 1, 2), np.int64)
+        spans = zeros(self._memory, (mask + 1, 2), np.int64)
         spans[new & mask, 0] = offsets[:-1]
         spans[new & mask, 1] = np.diff(offsets)
         self._spans, self._data = spans, data
@@ -263,6 +285,17 @@ class Bytes:
         live = self._end - self._first
         if len(self._data) > _LEAST_SHRUNK and _room_for(live) * 4 < len(self._data):
             self._move(_room_for(live))
+
+    def dump(self) -> dict[str, Any]:
+        scalars = {"base": self._base, "first": self._first, "end": self._end}
+        return {
+            "spans": self._spans, "data": self._data, "valid": self._validity.valid, **scalars
+        }  # fmt: skip
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        self._spans, self._data = dumped["spans"], dumped["data"]
+        self._validity.valid = dumped["valid"]
+        self._base, self._first, self._end = dumped["base"], dumped["first"], dumped["end"]
 
     @property
     def nbytes(self) -> int:
@@ -301,8 +334,9 @@ class Segments:
 
     must_release = True
 
-    def __init__(self, data_type: pa.DataType) -> None:
+    def __init__(self, data_type: pa.DataType, memory: Memory) -> None:
         self.type = data_type
+        self._memory = memory
         self._starts: list[int] = []
         self._arrays: list[pa.Array] = []
         self._tail = 0
@@ -361,6 +395,22 @@ class Segments:
             # A slice would keep all of it in memory; taking copies.
             rest = pa.array(np.arange(gone, len(self._arrays[0])))
             self._arrays[0], self._starts[0] = self._arrays[0].take(rest), tail
+
+    def dump(self) -> dict[str, Any]:
+        sink = pa.BufferOutputStream()
+        schema = pa.schema([("", self.type)])
+        with pa.ipc.new_stream(sink, schema) as writer:
+            for array in self._arrays:
+                writer.write_batch(pa.RecordBatch.from_arrays([array], schema=schema))
+        written = np.frombuffer(sink.getvalue(), np.uint8)
+        arrays = self._memory.allocate(len(written))
+        arrays[:] = written
+        return {"starts": self._starts, "arrays": arrays, "tail": self._tail}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        self._starts, self._tail = list(dumped["starts"]), dumped["tail"]
+        stream = pa.ipc.open_stream(pa.py_buffer(dumped["arrays"]))
+        self._arrays = [batch.column(0) for batch in stream]
 
     @property
     def nbytes(self) -> int:

@@ -30,7 +30,9 @@ _KEPT_CACHES: Final = 4
 @functools.cache
 def kernel_cache() -> Path | None:
     """The directory of compiled kernels, made if need be; None where none can be made."""
-    fingerprint = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    # The path, because numba looks for the kernels of one path only.
+    made_by = f"{numba.__version__} {sys.version} {_PACKAGE}"
+    fingerprint = hashlib.sha256(made_by.encode())
     for source in sorted(_PACKAGE.glob("state/*.py")) + sorted(_PACKAGE.glob("engine/*.py")):
         fingerprint.update(source.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"

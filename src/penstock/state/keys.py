@@ -27,6 +27,7 @@ from penstock.errors import InputError
 from penstock.model.keys import KeyKind
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
+from penstock.state.storage import decoded
 
 __all__ = ["as_kind", "key_words"]
 
@@ -73,7 +74,7 @@ def _fold_bytes(hashes: Any, offsets: Any, data: Any) -> None:
 def as_kind(array: pa.Array, kind: KeyKind) -> pa.Array:
     """A key column in the type its kind compares."""
     if pt.is_dictionary(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array)
     elif pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     if kind.name == "timestamp":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.state.arena import Words
 from penstock.state.columns import Column, column_for
+from penstock.state.memory import Memory
 from penstock.state.storage import as_given, kept_type
 
 __all__ = ["Payload"]
@@ -17,11 +19,12 @@ __all__ = ["Payload"]
 class Payload:
     """Columns of a window, as wide as its ring."""
 
-    def __init__(self, schema: pa.Schema, names: Sequence[str], size: int) -> None:
+    def __init__(self, schema: pa.Schema, names: Sequence[str], size: int, memory: Memory) -> None:
         self._size = size
         self._types = {name: schema.field(name).type for name in names}
         self.columns: Mapping[str, Column] = {
-            name: column_for(kept_type(given), size - 1) for name, given in self._types.items()
+            name: column_for(kept_type(given), size - 1, memory)
+            for name, given in self._types.items()
         }
 
         # Flat buffers are written over in place; the others must be told what is gone.
@@ -58,6 +61,17 @@ class Payload:
         """Rows before `tail` are gone; `head` comes next."""
         for column in self._releasing:
             column.release(tail, head)
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in it, as plain values and the buffers themselves."""
+        columns = {name: column.dump() for name, column in self.columns.items()}
+        return {"size": self._size, "columns": columns}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped, on its buffers."""
+        self._size = dumped["size"]
+        for name, column in self.columns.items():
+            column.load(dumped["columns"][name])
 
     @property
     def nbytes(self) -> int:

@@ -28,7 +28,15 @@ _KEPT_AS_GIVEN: Final = frozenset(
     )
 )  # fmt: skip
 
-__all__ = ["as_given", "as_kept", "check_keepable", "empty_array", "kept_type", "take_rows"]
+__all__ = [
+    "as_given",
+    "as_kept",
+    "check_keepable",
+    "decoded",
+    "empty_array",
+    "kept_type",
+    "take_rows",
+]
 
 
 def kept_type(data_type: pa.DataType) -> pa.DataType:
@@ -67,13 +75,19 @@ def _is_decoded(data_type: pa.DataType) -> bool:
     """Whether values of a type are dictionary-encoded, and can be again."""
     if not pt.is_dictionary(data_type) or data_type.ordered:
         return False
-    values = data_type.value_type
+    values = kept_type(data_type.value_type)
     tests = (pt.is_primitive, pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)
     return any(test(values) for test in tests)
 
 
 def _kept_field(field: pa.Field) -> pa.Field:
     return field.with_type(kept_type(field.type))
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """The values of a dictionary-encoded array, in the type such values are kept as."""
+    values = as_kept(array.dictionary)
+    return pa.DictionaryArray.from_arrays(array.indices, values).dictionary_decode()
 
 
 def as_kept(array: pa.Array) -> pa.Array:
@@ -83,7 +97,7 @@ def as_kept(array: pa.Array) -> pa.Array:
     if pt.is_run_end_encoded(array.type):
         array = pc.run_end_decode(array)
     elif _is_decoded(array.type):
-        array = array.dictionary_decode()
+        array = decoded(array)
     kept = kept_type(array.type)
     if isinstance(array.type, pa.BaseExtensionType) and kept != array.type:
         array = array.storage
@@ -98,9 +112,10 @@ def as_given(array: pa.Array, data_type: pa.DataType) -> pa.Array:
         values = as_given(array, data_type.value_type)
         return pc.run_end_encode(values, run_end_type=data_type.run_end_type)
     if _is_decoded(data_type):
-        encoded = as_given(array, data_type.value_type).dictionary_encode()
+        encoded = array.dictionary_encode()
         indices = encoded.indices.cast(data_type.index_type)
-        return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
+        values = as_given(encoded.dictionary, data_type.value_type)
+        return pa.DictionaryArray.from_arrays(indices, values)
     if isinstance(data_type, pa.BaseExtensionType):
         storage = as_given(array, data_type.storage_type)
         return pa.ExtensionArray.from_storage(data_type, storage)

@@ -18,12 +18,10 @@ from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.state import directory, indexes, ring
 from penstock.state.arena import (
-    CACHE_LINE,
     RECORD,
     WINDOW,
     State,
     Words,
-    allocate,
     header_bytes,
     record_at,
     view,
@@ -31,6 +29,7 @@ from penstock.state.arena import (
 from penstock.state.indexes import KINDS
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
+from penstock.state.memory import CACHE_LINE, Memory
 from penstock.state.payload import Payload
 
 __all__ = ["Windows"]
@@ -47,8 +46,9 @@ _ALIGNMENT: Final = 3 * CACHE_LINE  # whole cache lines and whole records
 class Windows:
     """All windows of one join. `state` is replaced when it grows: never keep a reference."""
 
-    def __init__(self, query: Query, plan: Plan) -> None:
+    def __init__(self, query: Query, plan: Plan, memory: Memory) -> None:
         self.plan = plan
+        self.memory = memory
         self.payloads: list[Payload | None] = [None] * len(query.streams)
         self._sizes = [_SMALLEST_RING] * len(query.streams)
         hashed = any(index.name == "hash" for index in plan.indexes)
@@ -183,7 +183,7 @@ class Windows:
             buckets.append(end)
             end = _aligned(end + index.buckets * _HALF)
         entry_bytes = int(directory.entry_words(streams)) * _WORD
-        state = view(allocate(_aligned(end + directory_size * entry_bytes)), streams)
+        state = view(self.memory.allocate(_aligned(end + directory_size * entry_bytes)), streams)
         state.join["streams"] = streams
         state.join["directory"] = end // _WORD
         state.join["directory_size"] = directory_size
@@ -192,6 +192,22 @@ class Windows:
         state.windows["buckets"] = np.array(buckets) // _WORD
         state.windows["bucket_count"] = [index.buckets for index in self.plan.indexes]
         return state
+
+    # Handing them over.
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in them, as plain values and the buffers themselves."""
+        payloads = [None if payload is None else payload.dump() for payload in self.payloads]
+        arena = self.state.words.view(np.uint8)
+        return {"sizes": self._sizes, "arena": arena, "payloads": payloads}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped, on its buffers; the payloads are those of the same streams."""
+        self._sizes = list(dumped["sizes"])
+        self.state = view(dumped["arena"], len(self.payloads))
+        for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):
+            if payload is not None:
+                payload.load(of_payload)
 
     # The invariants, for tests.
 

@@ -1,0 +1,184 @@
+"""Cold state: what Spark's state store keeps of a bucket, and all that is needed to go on.
+
+For each stream, immutable segments: the tuples that one batch brought, as compressed Arrow.
+And one manifest: which segments there are, the counters, and the token of the hot state that
+matches them. A batch writes at most one segment for a stream, the manifest, and removes the
+segments whose tuples have all expired; when there are many, neighbours of like size are
+written again as one. Restoring is Spark's: what the store returns is what was committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc
+
+from penstock.engine.arrivals import Arrivals
+from penstock.engine.clock import BEGINNING
+from penstock.errors import SchemaError, SnapshotError
+from penstock.model.binding import Binding
+from penstock.runtime.envelope import seal, unseal
+from penstock.state.arena import Words
+from penstock.state.keys import key_words
+from penstock.state.storage import kept_type
+
+__all__ = ["Manifest", "Segment", "Store", "read_segment", "write_segment"]
+
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
+_TS: Final = "ts"
+_COLUMN: Final = "column "  # before the names of columns, so that none can be called ts
+
+
+class Store(Protocol):
+    """The state calls a bucket makes. A segment is known by its stream and its number."""
+
+    def read_manifest(self) -> bytes | None:
+        """What was last written, None at first."""
+
+    def write_manifest(self, data: bytes) -> None:
+        """Keep the manifest."""
+
+    def read_segment(self, stream: int, number: int) -> bytes | None:
+        """A segment, None if there is none."""
+
+    def write_segment(self, stream: int, number: int, data: bytes) -> None:
+        """Keep a segment."""
+
+    def remove_segment(self, stream: int, number: int) -> None:
+        """Forget a segment."""
+
+    def wake_at(self, watermark: int) -> None:
+        """Ask for a step when the join's watermark has come to this, batch or no batch."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """number: its name in the store. rows: as written. newest: the greatest ts in it."""
+
+    number: int
+    rows: int
+    newest: int
+
+
+@dataclass
+class Manifest:
+    """What is known of a bucket beside its tuples.
+
+    token: of the hot state that equals the segments. watermark: the highest seen.
+    timer: the watermark at which the bucket will be woken; None when it will not.
+    """
+
+    query: Mapping[str, Any]
+    columns: list[dict[str, str]]
+    segments: list[list[Segment]]
+    arrived: list[int]
+    late: list[int]
+    token: str = ""
+    watermark: int = BEGINNING
+    timer: int | None = None
+    next_segment: int = 0
+    produced: int = 0
+    expired: list[int] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, binding: Binding) -> Manifest:
+        """That of a bucket nothing has come to."""
+        streams = len(binding.query.streams)
+        return cls(
+            query=binding.query.describe(),
+            columns=_columns(binding),
+            segments=[[] for _ in range(streams)],
+            arrived=[0] * streams,
+            late=[0] * streams,
+            expired=[0] * streams,
+        )
+
+    def pack(self) -> bytes:
+        """Its bytes."""
+        return seal(json.dumps(asdict(self)).encode(), json.dumps(self.query))
+
+    @classmethod
+    def unpack(cls, data: bytes, binding: Binding) -> Manifest:
+        """From its bytes, if it is of this query; columns added since are taken on."""
+        manifest = cls(**json.loads(bytes(unseal(data, "bucket"))))
+        manifest.segments = [
+            [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
+            for segments in manifest.segments
+        ]
+        _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
+        columns = _columns(binding)
+        for name, was, now in zip(binding.query.names, manifest.columns, columns, strict=True):
+            _check_columns(name, was, now)
+        manifest.columns = columns
+        return manifest
+
+
+def _columns(binding: Binding) -> list[dict[str, str]]:
+    """The kept columns of each stream and their types, as text."""
+    return [
+        {name: str(kept_type(schema.field(name).type)) for name in kept}
+        for schema, kept in zip(binding.schemas, binding.kept, strict=True)
+        if schema is not None
+    ]
+
+
+def _check_query(was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for field_name in now:
+        if field_name != "select" and was.get(field_name) != now[field_name]:
+            raise SnapshotError(
+                f"the checkpoint is of another join: its {field_name} were "
+                f"{was.get(field_name)}, now they are {now[field_name]}; "
+                "use the query that wrote it, or a new checkpoint"
+            )
+
+
+def _check_columns(stream: str, was: Mapping[str, str], now: Mapping[str, str]) -> None:
+    for column, data_type in was.items():
+        if column not in now:
+            raise SchemaError(
+                f"column {column!r} of stream {stream!r} is in the checkpoint but no longer in "
+                "the input; bring it back, or use a new checkpoint"
+            )
+        if now[column] != data_type:
+            raise SchemaError(
+                f"column {column!r} of stream {stream!r} was {data_type} in the checkpoint and "
+                f"is {now[column]} now; cast it, or use a new checkpoint"
+            )
+
+
+def write_segment(ts: Words, columns: Mapping[str, pa.Array]) -> bytes:
+    """The bytes of tuples, in kept types."""
+    names = [_TS, *(f"{_COLUMN}{name}" for name in columns)]
+    batch = pa.RecordBatch.from_arrays([pa.array(ts), *columns.values()], names)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as writer:
+        writer.write_batch(batch)
+    return seal(sink.getvalue().to_pybytes(), str(batch.schema))
+
+
+def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) -> Arrivals:
+    """The tuples of a segment with ts of at least `after`; added columns are null."""
+    if data is None:
+        raise SnapshotError(
+            f"a segment of stream {binding.query.names[stream]!r} is missing from the state "
+            "store; restore the checkpoint from a copy"
+        )
+    table = pa.ipc.open_stream(unseal(data, "segment")).read_all().combine_chunks()
+    schema = binding.schemas[stream]
+    assert schema is not None, "on Spark every stream's schema is known"
+    ts: Words = table[_TS].to_numpy().astype(np.int64, copy=False)
+    columns = {}
+    for name in binding.kept[stream]:
+        if f"{_COLUMN}{name}" in table.column_names:
+            columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
+        else:
+            columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
+    keys, _ = key_words([columns[key] for key in binding.query.keys[stream]], binding.key_kinds)
+    arrivals = Arrivals(ts, keys, columns)
+    alive = ts >= after
+    return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))

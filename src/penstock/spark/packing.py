@@ -1,0 +1,128 @@
+"""Rows to blobs and back.
+
+Spark hands rows to Python state one by one, so what crosses the shuffle is not rows but
+columnar blobs: the rows of one task that belong to one bucket, as one Arrow record batch.
+A task packs up to `PACKED_BYTES` at a time, not one Arrow batch of Spark's at a time.
+
+Spark drops, unseen, what is behind its watermark. Data blobs therefore carry no time at all,
+and are never dropped: what is late is for the join to say. A row of its own, the tick, carries
+the greatest event time of the rows packed, and moves the watermark.
+
+A row's bucket is a hash of its key: the high bits of the 64-bit key word, multiplied. Rows
+without a key go wherever their word says; they meet nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.binding import Binding
+from penstock.runtime.intake import event_times, fit
+from penstock.state.arena import Words
+from penstock.state.keys import key_words
+from penstock.state.storage import take_rows
+
+__all__ = ["BLOB", "PACKED", "Packer", "blob_schema", "read_blob", "write_blob"]
+
+PACKED_BYTES: Final = 32 << 20
+
+# A packed row: which bucket and stream, and the rows, with a null for time; or in a tick the
+# greatest event time, with a null for data.
+PACKED: Final = "bucket int, stream int, time timestamp, data binary"
+BLOB: Final = pa.schema(
+    [
+        ("bucket", pa.int32()),
+        ("stream", pa.int32()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("data", pa.binary()),
+    ]
+)
+
+_MULTIPLIER: Final = np.uint64(0xD6E8_FEB8_6659_FD93)  # odd, and not the directory's
+_HIGH: Final = np.uint64(32)
+
+
+def blob_schema(binding: Binding, stream: int) -> pa.Schema:
+    """The columns of a stream's blobs: what its window keeps, and its time."""
+    schema = binding.schemas[stream]
+    assert schema is not None, "on Spark every stream's schema is known"
+    time = binding.query.streams[stream].time
+    names = binding.kept[stream]
+    names = names if time in names else (*names, time)
+    return pa.schema([schema.field(name) for name in names])
+
+
+def write_blob(batch: pa.RecordBatch) -> bytes:
+    """The bytes of a record batch, without its schema."""
+    data: bytes = batch.serialize().to_pybytes()
+    return data
+
+
+def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The record batch of such bytes, which it shares."""
+    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+
+
+@dataclass(frozen=True)
+class Packer:
+    """Packs the rows of one stream; made for `mapInArrow`."""
+
+    binding: Binding
+    stream: int
+    buckets: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        waiting: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            waiting.append(batch)
+            size += batch.nbytes
+            if size >= PACKED_BYTES:
+                yield self._packed(waiting)
+                waiting, size = [], 0
+        if waiting:
+            yield self._packed(waiting)
+
+    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        name = self.binding.query.names[self.stream]
+        schema = self.binding.schemas[self.stream]
+        rows = pa.concat_batches([_in_schema(batch, schema) for batch in batches])
+        rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
+        ts = event_times(self.binding.query, self.stream, rows).ts
+        buckets = self._buckets(rows)
+        order = np.argsort(buckets, kind="stable")
+        rows, ts, buckets = take_rows(rows, order), ts[order], buckets[order]
+        ends = np.searchsorted(buckets, np.arange(self.buckets), side="right").tolist()
+        blobs: list[tuple[int, int, int | None, bytes | None]] = []
+        for bucket, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+            if begin < end:
+                blobs.append((bucket, self.stream, None, write_blob(rows[begin:end])))
+        if blobs:
+            # In a bucket that is called anyway.
+            blobs.append((blobs[0][0], self.stream, int(ts.max()), None))
+        columns = zip(*blobs, strict=True) if blobs else ((), (), (), ())
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, BLOB, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=BLOB)
+
+    def _buckets(self, rows: pa.RecordBatch) -> Words:
+        keys = [rows.column(name) for name in self.binding.query.keys[self.stream]]
+        words, _ = key_words(keys, self.binding.key_kinds)
+        mixed = (words.view(np.uint64) * _MULTIPLIER) >> _HIGH
+        # 16 bits are sorted by counting, in one pass.
+        buckets: Words = (mixed % np.uint64(self.buckets)).astype(np.int16)
+        return buckets
+
+
+def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch of Spark's with its times in UTC, whatever the session's zone is."""
+    columns = [
+        column if column.type == field.type else pc.cast(column, field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

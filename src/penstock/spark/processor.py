@@ -1,0 +1,152 @@
+"""The stateful processor: Spark's calls on one side, a bucket on the other."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from penstock.engine.clock import BEGINNING
+from penstock.model.binding import Binding
+from penstock.model.plan import Plan
+from penstock.spark.bucket import Bucket, Step
+from penstock.spark.hot import HotState, ProcessMemory
+from penstock.spark.mapped import MappedFiles, scratch_directory
+from penstock.spark.packing import blob_schema, read_blob, write_blob
+
+__all__ = ["OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
+
+# A row of the operator's output: joined rows, or the late rows of one stream, and the
+# counters of the bucket in this batch, in its first row only.
+OUTPUT: Final = (
+    "stream int, data binary, "
+    "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint"
+)
+RESULT: Final = -1  # in place of a stream: joined rows
+
+_BLOB_ROWS: Final = 1 << 18
+
+
+@functools.cache
+def _hot_state(query: str) -> HotState:
+    """That of a query, one for each worker process: workers serve many batches."""
+    root = scratch_directory()
+    return ProcessMemory() if root is None else MappedFiles(root, query)
+
+
+def horizon_ms(binding: Binding) -> int:
+    """How far behind the join's watermark Spark's must stay, to drop nothing unseen."""
+    longest = max(window.length_us for window in binding.query.windows)
+    return -(-longest // 1000) + 1
+
+
+class JoinProcessor(StatefulProcessor):
+    """One bucket at a time, as Spark asks for it."""
+
+    def __init__(self, binding: Binding, plan: Plan, keep_late: bool) -> None:
+        # Another run of the same query finds nothing of this one's hot state.
+        self._run = secrets.token_hex(8)
+        self._binding = binding
+        self._plan = plan
+        self._keep_late = keep_late
+        self._horizon_ms = horizon_ms(binding)
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Declare the state. This also runs on the driver, where there is no more to do."""
+        self._handle = handle
+        self._store = StateStore(handle, self._horizon_ms)
+        self._bucket: Bucket | None = None
+        streams = range(len(self._binding.query.streams))
+        self._schemas = [blob_schema(self._binding, stream) for stream in streams]
+
+    def handleInputRows(  # Spark's name
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # Spark's
+    ) -> Iterator[pd.DataFrame]:
+        batches: dict[int, list[pa.RecordBatch]] = {}
+        for frame in rows:
+            for stream, data in zip(frame["stream"], frame["data"], strict=True):
+                if data is None:
+                    continue  # a tick, which was for Spark's watermark
+                batches.setdefault(stream, []).append(read_blob(data, self._schemas[stream]))
+        return self._stepped(key, batches, timerValues)
+
+    def handleExpiredTimer(  # Spark's name
+        self,
+        key: Any,
+        timerValues: Any,
+        expiredTimerInfo: Any,  # Spark's
+    ) -> Iterator[pd.DataFrame]:
+        return self._stepped(key, {}, timerValues)
+
+    def close(self) -> None:
+        """Nothing is held between the batches that another call would have to free."""
+
+    def _stepped(
+        self, key: Any, batches: dict[int, list[pa.RecordBatch]], timers: Any
+    ) -> Iterator[pd.DataFrame]:
+        if self._bucket is None:  # not in init, which also runs on the driver
+            self._bucket = Bucket(self._binding, self._plan, _hot_state(self._run))
+        spark_ms = self._store.spark_ms = timers.getCurrentWatermarkInMs()
+        # Zero is Spark's word for no watermark yet.
+        watermark = BEGINNING if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
+        step = self._bucket.step(str(key[0]), self._store, batches, watermark)
+        yield from self._output(step)
+
+    def _output(self, step: Step) -> Iterator[pd.DataFrame]:
+        late = sum(len(rows) for rows in step.late.values())
+        counters = (step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt))
+        rows: list[tuple[Any, ...]] = [
+            (RESULT, write_blob(batch), *counters)
+            for batch in step.results.combine_chunks().to_batches(max_chunksize=_BLOB_ROWS)
+        ]
+        if self._keep_late:
+            for stream, batch in step.late.items():
+                rows.append((stream, write_blob(batch), *counters))
+        rows = rows or [(RESULT, None, *counters)]
+        # Counters are summed over the rows of all buckets: each is to count once.
+        rows[1:] = [(*row[:2], 0, 0, 0, 0, 0) for row in rows[1:]]
+        names = [part.split()[0] for part in OUTPUT.split(", ")]
+        yield pd.DataFrame(rows, columns=names)
+
+
+class StateStore:
+    """A bucket's calls as Spark's: one value for the manifest, one map for the segments."""
+
+    def __init__(self, handle: StatefulProcessorHandle, horizon_ms: int) -> None:
+        self._handle = handle
+        self._horizon_ms = horizon_ms
+        self.spark_ms = 0
+        self._manifest = handle.getValueState("manifest", "data binary")
+        self._segments = handle.getMapState("segments", "stream int, number bigint", "data binary")
+
+    def read_manifest(self) -> bytes | None:
+        if not self._manifest.exists():
+            return None
+        value = self._manifest.get()
+        return None if value is None else bytes(value[0])
+
+    def write_manifest(self, data: bytes) -> None:
+        self._manifest.update((data,))
+
+    def read_segment(self, stream: int, number: int) -> bytes | None:
+        value = self._segments.getValue((stream, number))
+        return None if value is None else bytes(value[0])
+
+    def write_segment(self, stream: int, number: int, data: bytes) -> None:
+        self._segments.updateValue((stream, number), (data,))
+
+    def remove_segment(self, stream: int, number: int) -> None:
+        self._segments.removeKey((stream, number))
+
+    def wake_at(self, watermark: int) -> None:
+        # Spark takes no timer that its watermark has already passed.
+        moment = watermark // 1000 + 1 - self._horizon_ms
+        self._handle.registerTimer(max(moment, self.spark_ms + 1, 1))

@@ -1,0 +1,71 @@
+"""What a session must be set to, checked before a query is built.
+
+A setting that is missing is set where the session allows it at run time; one that is set to
+something else is the user's, and refused with the line that would put it right.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Final
+
+from penstock.errors import PlanError
+
+__all__ = ["prepare_session"]
+
+_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_HDFS_BACKED: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
+
+# Set when they are missing: changelogs instead of whole snapshots at each commit, and no
+# counting of rows, which reads before every write.
+_WANTED: Final = {
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+}
+
+
+def prepare_session(spark: Any, streaming: bool) -> None:
+    """Check and set what the join needs of a session."""
+    _use_this_python(spark)
+    if not streaming:
+        return
+    provider = spark.conf.get(_PROVIDER, _HDFS_BACKED)
+    if provider == _HDFS_BACKED:
+        _set(spark, _PROVIDER, _ROCKSDB)
+    elif provider != _ROCKSDB:
+        raise PlanError(
+            f"the join keeps its state in RocksDB, and {_PROVIDER} is {provider!r}; "
+            f'set spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+        )
+    for name, value in _WANTED.items():
+        if spark.conf.get(name, None) is None:
+            _set(spark, name, value)
+
+
+def _set(spark: Any, name: str, value: str) -> None:
+    try:
+        spark.conf.set(name, value)
+    except Exception as error:  # classic and Connect sessions raise different ones
+        raise PlanError(
+            f"the join needs {name}={value}, which this session does not let us set: {error}; "
+            f"start it with --conf {name}={value}"
+        ) from error
+
+
+def _use_this_python(spark: Any) -> None:
+    """On a local master workers are children of this process: they use its Python.
+
+    Spark takes PYSPARK_PYTHON, else the python3 of PATH, which outside an active virtual
+    environment does not have penstock. It has read the variable when the session was made;
+    what it made of it can be changed in a classic session, and a Connect server has its own.
+    """
+    master = spark.conf.get("spark.master", "")
+    chosen = os.environ.get("PYSPARK_PYTHON") or spark.conf.get("spark.pyspark.python", None)
+    if chosen or not master.startswith("local"):
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    context = getattr(spark, "_sc", None)
+    if context is not None:
+        context.pythonExec = sys.executable
