@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,7 @@ from penstock.state.arena import Words
 __all__ = ["Arrivals", "Intake"]
 
 
-@dataclass(frozen=True)
-class Intake:
+class Intake(NamedTuple):
     """The rows of one stream in one batch, their event times, and the extremes of these."""
 
     batch: pa.RecordBatch

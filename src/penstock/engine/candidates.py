@@ -37,14 +37,17 @@ class Candidates:
 
     def column(self, stream: int, name: str) -> pa.Array:
         """One column of one stream, in its kept type: a value for each candidate."""
-        key = (stream, name)
-        if key not in self._taken:
+        taken = self._taken.get((stream, name))
+        if taken is None:
             payload = self._windows.payloads[stream]
             assert payload is not None, "a stream without tuples has no candidates"
-            if stream not in self._positions:
-                self._positions[stream] = payload.positions(self._rows[stream])
-            self._taken[key] = payload.take_kept(name, self._rows[stream], self._positions[stream])
-        return self._taken[key]
+            sequences = self._rows[stream]
+            positions = self._positions.get(stream)
+            if positions is None:
+                positions = self._positions[stream] = payload.positions(sequences)
+            taken = payload.columns[name].take(sequences, positions)
+            self._taken[stream, name] = taken
+        return taken
 
     def halves(self) -> tuple[Candidates, Candidates]:
         """The same in two parts, for when the bytes of all are too many for one array."""

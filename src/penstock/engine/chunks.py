@@ -7,7 +7,7 @@ a long batch needs no more memory for its windows than a short one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -19,33 +19,39 @@ __all__ = ["CHUNK_ROWS", "chunks"]
 CHUNK_ROWS: Final = 1 << 16
 
 
-def chunks(batch: Sequence[Arrivals], limit: int = CHUNK_ROWS) -> Iterator[list[Arrivals]]:
+def chunks(
+    batch: Mapping[int, Arrivals], limit: int = CHUNK_ROWS
+) -> Iterator[Mapping[int, Arrivals]]:
     """Cut a batch in time order; about `limit` rows of a stream at most in each piece."""
-    if all(len(arrivals) <= limit for arrivals in batch):
+    if all(len(arrivals.ts) <= limit for arrivals in batch.values()):
         if batch:
-            yield list(batch)
+            yield batch
         return
-    begins = [0] * len(batch)
-    while any(begin < len(arrivals) for begin, arrivals in zip(begins, batch, strict=True)):
+    begins = dict.fromkeys(batch, 0)
+    while any(begins[stream] < len(arrivals) for stream, arrivals in batch.items()):
         ends = _ends(batch, begins, limit)
-        yield [
-            arrivals.slice(begin, end)
-            for arrivals, begin, end in zip(batch, begins, ends, strict=True)
-        ]
+        yield {
+            stream: arrivals.slice(begins[stream], ends[stream])
+            for stream, arrivals in batch.items()
+            if begins[stream] < ends[stream]
+        }
         begins = ends
 
 
-def _ends(batch: Sequence[Arrivals], begins: list[int], limit: int) -> list[int]:
+def _ends(batch: Mapping[int, Arrivals], begins: dict[int, int], limit: int) -> dict[int, int]:
     cuts = [
-        int(arrivals.ts[begin + limit])
-        for arrivals, begin in zip(batch, begins, strict=True)
-        if begin + limit < len(arrivals)
+        int(arrivals.ts[begins[stream] + limit])
+        for stream, arrivals in batch.items()
+        if begins[stream] + limit < len(arrivals)
     ]
     if not cuts:
-        return [len(arrivals) for arrivals in batch]
+        return {stream: len(arrivals) for stream, arrivals in batch.items()}
     for side in ("left", "right"):
         # Up to the cut; if one instant fills the whole chunk, through it.
-        ends = [int(np.searchsorted(arrivals.ts, min(cuts), side)) for arrivals in batch]
+        ends = {
+            stream: int(np.searchsorted(arrivals.ts, min(cuts), side))
+            for stream, arrivals in batch.items()
+        }
         if ends != begins:
             break
     return ends

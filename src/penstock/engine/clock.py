@@ -36,12 +36,15 @@ class Clock:
         """The join's watermark at this moment, streams that fell silent left out."""
         return self._lowest(self.watermarks, {})
 
-    def after(self, newest: Mapping[int, int]) -> tuple[list[int], int]:
-        """The streams' and the join's watermark once tuples up to `newest` are in."""
+    def after(self, newest: Mapping[int, int], before: int) -> tuple[list[int], int]:
+        """The streams' and the join's watermark once tuples up to `newest` are in.
+
+        before: the join's watermark until then, which it never falls behind.
+        """
         watermarks = list(self.watermarks)
         for stream, ts in newest.items():
             watermarks[stream] = max(watermarks[stream], ts - self._lateness[stream])
-        return watermarks, max(self.now(), self._lowest(watermarks, newest))
+        return watermarks, max(before, self._lowest(watermarks, newest))
 
     def _lowest(self, watermarks: list[int], speaking: Mapping[int, int]) -> int:
         if not self._may_idle:
@@ -67,7 +70,7 @@ class Clock:
     def advance(self, stream: int, ts: int) -> None:
         """Promise that no tuple of a stream before `ts` is still to come."""
         self.watermarks[stream] = max(self.watermarks[stream], ts)
-        self.settle(self.after({}), {})
+        self.settle(self.after({}, self.now()), {})
 
     def restore(self, watermarks: list[int], watermark: int) -> None:
         """Go on from these watermarks; silence is counted from now."""

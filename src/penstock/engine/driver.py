@@ -69,11 +69,10 @@ class Driver:
         `watermark` is the one that will hold after the batch.
         """
         results: list[pa.RecordBatch] = []
-        present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream])}
+        present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream].ts)}
         self.windows.state.join["watermark"] = watermark
-        for number, pieces in enumerate(chunks(list(present.values()))):
-            chunk = dict(zip(present, pieces, strict=True))
-            passed = min(watermark, *(int(each.ts[0]) for each in pieces if len(each)))
+        for number, chunk in enumerate(chunks(present)):
+            passed = min(watermark, *(int(arrivals.ts[0]) for arrivals in chunk.values()))
             if number > 0:  # before the first, the last batch's end has seen to it
                 self._expire(passed)
             self._work(chunk, passed, results)
@@ -106,7 +105,9 @@ class Driver:
         self.produced = dumped["produced"]
         self.windows.load(dumped["windows"])
 
-    def _work(self, chunk: dict[int, Arrivals], passed: int, results: list[pa.RecordBatch]) -> None:
+    def _work(
+        self, chunk: Mapping[int, Arrivals], passed: int, results: list[pa.RecordBatch]
+    ) -> None:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
         self._make_room(chunk, passed)
         ts, keys = self._line_up(chunk)
@@ -122,22 +123,20 @@ class Driver:
                 self._rows = np.empty((self._streams + 1, 4 * self._rows.shape[1]), np.int64)
 
     def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
-        self.windows.reserve({stream: len(each) for stream, each in chunk.items()}, passed)
+        self.windows.reserve({stream: len(each.ts) for stream, each in chunk.items()}, passed)
         for stream, arrivals in chunk.items():
             payload = self.windows.payloads[stream]
             assert payload is not None, "a stream with arrivals is bound"
-            if len(arrivals):
-                _, head = self.windows.tail_and_head(stream)
-                payload.write(arrivals.columns, head)
+            payload.write(arrivals.columns, self.windows.head(stream))
 
-    def _line_up(self, chunk: dict[int, Arrivals]) -> tuple[Words, Words]:
+    def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words]:
         """Put the streams' arrivals one behind the other and set their cursors."""
         windows, end = self.windows.state.windows, 0
         cursors, ends = windows["cursor"], windows["end"]
         cursors[:] = ends[:] = 0
         for stream, arrivals in chunk.items():
             cursors[stream] = end
-            end += len(arrivals)
+            end += len(arrivals.ts)
             ends[stream] = end
         # Copied even if there is one: what a user gives may be read-only, and numba would
         # compile the loop again for that.

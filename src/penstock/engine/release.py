@@ -7,7 +7,7 @@ and goes no further; the rest is put in order of time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,7 @@ from penstock.state.storage import as_kept, take_rows
 __all__ = ["Released", "release"]
 
 
-@dataclass(frozen=True)
-class Released:
+class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
     keyless: how many in time had a null or NaN for a key."""
 

@@ -136,7 +136,9 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
     if not len(values):
         return Intake(batch, values, MAX_TS, MIN_TS)
     unit = array.type.unit if pt.is_timestamp(array.type) else "us"
-    low, high = int(values.min()), int(values.max())
+    low = high = int(values[0])
+    if len(values) > 1:
+        low, high = int(values.min()), int(values.max())
     if unit == "ns":
         if (values % 1_000).any():
             raise TimestampError(

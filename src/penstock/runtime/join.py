@@ -6,8 +6,7 @@ So a refused batch leaves the join as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType, TracebackType
@@ -99,11 +98,14 @@ class Join:
             stream: release(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
         }
-        with self._whole():
-            return self._take(binding, intakes, released)
+        return self._whole(lambda: self._take(binding, intakes, released, watermark))
 
     def _take(
-        self, binding: Binding, intakes: Mapping[int, Intake], released: Mapping[int, Released]
+        self,
+        binding: Binding,
+        intakes: Mapping[int, Intake],
+        released: Mapping[int, Released],
+        watermark: int,
     ) -> pa.Table:
         if binding is not self.driver.binding:
             self.driver.bind(binding)
@@ -115,17 +117,16 @@ class Join:
                 self.counts[stream].late += len(late)
                 self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
         newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
-        after = self.clock.after(newest)
+        after = self.clock.after(newest, watermark)
         arrivals = {stream: each.arrivals for stream, each in released.items()}
         results = self.driver.run(arrivals, after[1])
         self.clock.settle(after, newest)
         return results
 
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What is begun in here must be ended, or the windows are no longer what they say."""
+    def _whole(self, work: Callable[[], pa.Table]) -> pa.Table:
+        """What is begun must be ended, or the windows are no longer what they say."""
         try:
-            yield
+            return work()
         except BaseException:
             self._broken = True
             raise
@@ -137,17 +138,15 @@ class Join:
             raise InputError(f"no stream is called {stream!r}; the streams are {self.query.names}")
         number = self.query.names.index(stream)
         moment = _microseconds(ts)
-        with self._whole():
-            self.clock.advance(number, moment)
-            return self.driver.run({}, self.clock.watermark)
+        self.clock.advance(number, moment)
+        return self._whole(lambda: self.driver.run({}, self.clock.watermark))
 
     def finish(self) -> pa.Table:
         """End all streams; what this brings out."""
         self._must_be_open("finish")
-        with self._whole():
-            self.clock.finish()
-            self.finished = True
-            return self.driver.run({}, self.clock.watermark)
+        self.clock.finish()
+        self.finished = True
+        return self._whole(lambda: self.driver.run({}, self.clock.watermark))
 
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""

@@ -40,13 +40,9 @@ class Payload:
         """Where in the ring the rows of these sequence numbers stand."""
         return sequences & (self._size - 1)
 
-    def take_kept(self, name: str, sequences: Words, positions: Words) -> pa.Array:
-        """Rows of one column, in the type they are kept as."""
-        return self.columns[name].take(sequences, positions)
-
     def take(self, name: str, sequences: Words) -> pa.Array:
         """Rows of one column, in the type they came in."""
-        kept = self.take_kept(name, sequences, self.positions(sequences))
+        kept = self.columns[name].take(sequences, self.positions(sequences))
         return as_given(kept, self._types[name])
 
     def relocate(self, old: Words, new: Words, size: int) -> None:

@@ -78,6 +78,10 @@ class Windows:
         windows = self.state.windows
         return int(windows["tail"][number]), int(windows["head"][number])
 
+    def head(self, number: int) -> int:
+        """The sequence number of the next tuple to come."""
+        return int(self.state.windows["head"][number])
+
     def live_sequences(self, number: int) -> Words:
         """The sequence numbers of a window's tuples, oldest first."""
         out = np.empty(self.live(number), np.int64)
@@ -128,6 +132,8 @@ class Windows:
 
     def shrink(self) -> None:
         """Give back what a burst left: rings of which less than an eighth is in use."""
+        if max(self._sizes) <= _LEAST_SHRUNK:
+            return
         moved = []
         sizes = list(self._sizes)
         for number, size in enumerate(sizes):
