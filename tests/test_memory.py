@@ -9,8 +9,9 @@ import pytest
 
 import penstock as ps
 from penstock.state import windows as windows_module
-from penstock.state.columns import Bytes, Segments
+from penstock.state.byte_strings import ByteStrings
 from penstock.state.memory import Heap
+from penstock.state.segments import Segments
 
 QUERY = ps.WindowJoin(
     [ps.Stream("a", time="ts", lateness="1 hour"), ps.Stream("b", time="ts")],
@@ -25,7 +26,7 @@ def rows(ts: list[int], keys: list[int], payload: pa.Array) -> pa.Table:
 
 def test_text_beyond_two_gigabytes_of_all_time() -> None:
     """Starts count every byte ever written: 32 bits would not do."""
-    column = Bytes(pa.string(), 63, Heap())
+    column = ByteStrings(pa.string(), 63, Heap())
     column._base = column._first = column._end = 2**31 - 100
     texts = [f"{number:03d}" * 30 for number in range(40)]
     for number, text in enumerate(texts):

@@ -29,7 +29,7 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.state import ring
 from penstock.state.arena import Words
-from penstock.state.columns import TooLong
+from penstock.state.column import TooLong
 from penstock.state.memory import Heap, Memory
 from penstock.state.payload import Payload
 from penstock.state.windows import Windows

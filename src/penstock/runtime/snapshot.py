@@ -24,7 +24,7 @@ from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.state.arena import Words
-from penstock.state.columns import TooLong
+from penstock.state.column import TooLong
 from penstock.state.keys import key_words
 from penstock.state.payload import Payload
 from penstock.state.storage import as_kept

@@ -68,7 +68,7 @@ class Why:
 
 _LOST = (Known.LATE, Known.BEHIND, Known.NOT_SEEN)
 _FATES = {
-    Known.LIVE: "{stream}: in its window",
+    Known.LIVE: "{stream}: has arrived and is kept",
     Known.LATE: "{stream}: arrived late, behind the watermark, and was dropped",
     Known.EXPIRED: "{stream}: no longer in its window: the watermark is past its time plus "
     "{window}; it has expired, or it would be late now",

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.state.arena import Words
-from penstock.state.columns import Column, column_for
+from penstock.state.column import Column
+from penstock.state.columns import column_for
 from penstock.state.memory import Memory
 from penstock.state.storage import as_given, kept_type
 
