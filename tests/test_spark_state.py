@@ -1,0 +1,115 @@
+"""What a bucket keeps in Spark's state store: read again, refused, or taken on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import penstock as ps
+from penstock.engine.clock import BEGINNING
+from penstock.model.binding import Binding
+from penstock.model.plan import Plan
+from penstock.spark.bucket import MANY_SEGMENTS, Bucket
+from penstock.spark.hot import ProcessMemory
+from penstock.spark.mapped import MappedFiles
+from spark_simulator import AttemptStore, Committed
+
+STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+QUERY = ps.WindowJoin(STREAMS, on="k", within="10 us")
+SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("v", pa.string())])
+
+
+def bucket_of(query: ps.WindowJoin = QUERY, schema: pa.Schema = SCHEMA) -> Bucket:
+    """One in a worker that has just been started, and so has no hot state."""
+    binding = Binding.of(query).bound_with({0: schema, 1: schema})
+    return Bucket(binding, Plan.of(query), ProcessMemory())
+
+
+def rows(ts: int, schema: pa.Schema = SCHEMA, **values: object) -> pa.RecordBatch:
+    row = {"ts": ts, "k": 1, "v": f"at {ts}", **values}
+    return pa.RecordBatch.from_pylist([row], schema=schema)
+
+
+def stepped(
+    state: Committed, bucket: Bucket, watermark: int = BEGINNING, **batches: pa.RecordBatch
+) -> tuple[Committed, pa.Table]:
+    store = AttemptStore(state, crash_at=0)
+    numbers = {"a": 0, "b": 1}
+    parts = {numbers[name]: [batch] for name, batch in batches.items()}
+    step = bucket.step("0", store, parts, watermark)
+    return store.committed(), step.results
+
+
+def test_columns_that_were_added_are_null_in_what_came_before() -> None:
+    state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    wider = SCHEMA.append(pa.field("w", pa.int32()))
+    _, results = stepped(state, bucket_of(schema=wider), b=rows(2, wider, w=7))
+    (row,) = results.to_pylist()
+    assert (row["a_v"], row["a_w"], row["b_w"]) == ("at 1", None, 7)
+
+
+@pytest.mark.parametrize(
+    ("schema", "told"),
+    [
+        (SCHEMA.remove(2), "column 'v' of stream 'a' is in the checkpoint"),
+        (SCHEMA.set(2, pa.field("v", pa.binary())), "column 'v' of stream 'a' was string"),
+    ],
+)
+def test_columns_that_changed_are_refused_by_name(schema: pa.Schema, told: str) -> None:
+    state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    batch = pa.RecordBatch.from_pylist([{"ts": 2, "k": 1, "v": b"x"}], schema=schema)
+    with pytest.raises(ps.SchemaError, match=told):
+        stepped(state, bucket_of(schema=schema), b=batch)
+
+
+def test_another_join_is_refused() -> None:
+    state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    longer = ps.WindowJoin(STREAMS, on="k", within="11 us")
+    with pytest.raises(ps.SnapshotError, match="another join"):
+        stepped(state, bucket_of(longer), b=rows(2))
+
+
+def test_damage_is_noticed_and_nothing_is_joined() -> None:
+    state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    ((place, data),) = state.segments.items()
+    flipped = bytes([*data[:-9], data[-9] ^ 1, *data[-8:]])
+    for damaged in (data[:-5], flipped, b"", data[5:]):
+        broken = Committed(state.manifest, {place: damaged})
+        with pytest.raises(ps.SnapshotError, match="segment"):
+            stepped(broken, bucket_of(), b=rows(2))
+    with pytest.raises(ps.SnapshotError, match="missing"):
+        stepped(Committed(state.manifest, {}), bucket_of(), b=rows(2))
+    assert state.manifest is not None
+    with pytest.raises(ps.SnapshotError, match="bucket"):
+        stepped(Committed(state.manifest[:-3], state.segments), bucket_of(), b=rows(2))
+
+
+def test_segments_stay_few_and_go_when_they_have_expired() -> None:
+    state, bucket = Committed(), bucket_of(ps.WindowJoin(STREAMS, on="k", within="1 s"))
+    for ts in range(3 * MANY_SEGMENTS):
+        state, _ = stepped(state, bucket, a=rows(ts))
+        assert len(state.segments) <= MANY_SEGMENTS
+    fresh = bucket_of(ps.WindowJoin(STREAMS, on="k", within="1 s"))
+    _, results = stepped(state, fresh, b=rows(500_000))
+    assert results.num_rows == 3 * MANY_SEGMENTS
+    state, _ = stepped(state, fresh, watermark=3_000_000)
+    assert state.segments == {}
+
+
+def test_mapped_files_are_private_few_and_found_by_another_worker(tmp_path: Path) -> None:
+    binding = Binding.of(QUERY).bound_with({0: SCHEMA, 1: SCHEMA})
+    state = Committed()
+    for ts in range(20):
+        worker = MappedFiles(tmp_path, "query")  # a new one, as if in another process
+        store = AttemptStore(state, crash_at=0)
+        bucket = Bucket(binding, Plan.of(QUERY), worker)
+        step = bucket.step("0", store, {0: [rows(ts)]}, BEGINNING)
+        state = store.committed()
+        assert not step.rebuilt
+    home = tmp_path / "query"
+    assert [each.name.split(".")[0] for each in home.iterdir()] == ["0"]
+    assert home.stat().st_mode & 0o077 == 0
+    (offered,) = home.iterdir()
+    assert len(list(offered.iterdir())) < 20
