@@ -195,5 +195,8 @@ def test_what_does_not_fit(spark: SparkSession, sources: dict[str, Source]) -> N
         QUERY.on_spark(a=frames["a"], b=still)
     with pytest.raises(ps.InputError, match="Spark DataFrame"):
         QUERY.on_spark(a=frames["a"], b=5)
+    idle = [ps.Stream("a", time="ts", idle_timeout="1 minute"), ps.Stream("b", time="ts")]
+    with pytest.raises(ps.PlanError, match="idle_timeout"):
+        ps.WindowJoin(idle, on="k", within="1 second").on_spark(frames)
     with pytest.raises(ps.SchemaError, match="no key column 'k'"):
         QUERY.on_spark(a=still.drop("k"), b=still)

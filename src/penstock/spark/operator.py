@@ -27,7 +27,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.driver import Driver
-from penstock.errors import InputError, SchemaError
+from penstock.errors import InputError, PlanError, SchemaError
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
@@ -90,6 +90,12 @@ def _session(query: Query, frames: Mapping[str, Any]) -> tuple[Any, bool]:
                 f"the DataFrame of stream {name!r} already has a watermark, on {marked}; leave "
                 "it out and give the stream a lateness: the join declares its own"
             )
+    patient = [stream.name for stream in query.streams if stream.idle_timeout_us is not None]
+    if patient:
+        raise PlanError(
+            f"idle_timeout of {patient} cannot be kept on Spark, whose watermark waits for every "
+            "stream; leave it out, or run the join embedded"
+        )
     streaming = {name: frame.isStreaming for name, frame in frames.items()}
     if len(set(streaming.values())) > 1:
         raise InputError(

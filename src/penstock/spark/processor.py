@@ -84,7 +84,10 @@ class JoinProcessor(StatefulProcessor):
         timerValues: Any,
         expiredTimerInfo: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
-        return self._stepped(key, {}, timerValues)
+        # A bucket that data came to in this batch has given its counters already.
+        for frame in self._stepped(key, {}, timerValues):
+            if frame["data"].notna().any():
+                yield frame
 
     def close(self) -> None:
         """Nothing is held between the batches that another call would have to free."""
