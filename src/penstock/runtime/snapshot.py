@@ -70,7 +70,7 @@ def save(join: Join) -> bytes:
         sections[f"window {name}"] = pa.Table.from_batches(_taken(payload, kept, live), kept)
         sections[f"times {name}"] = pa.table({"ts": windows.timestamps(stream, live)})
         sections[f"late {name}"] = join.late_rows[stream].table(schema)
-    return pack_sections(sections, description)
+    return pack_sections(sections, f"{description} {binding.schemas}")
 
 
 def _taken(payload: Payload, schema: pa.Schema, live: Words) -> Iterator[pa.RecordBatch]:
