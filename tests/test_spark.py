@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import penstock as ps
+from penstock.testing import assert_joined
 
 SCHEMA = "ts timestamp, k string, v bigint, tags array<string>"
 ARROW = pa.schema(
@@ -182,6 +183,12 @@ def test_whole_tables(spark: SparkSession, sources: dict[str, Source]) -> None:
             source.write(number, tables[name])
     frames = {name: spark.read.parquet(str(each.directory)) for name, each in sources.items()}
     assert rows_of(QUERY.on_spark(frames).toArrow()) == rows_of(embedded(batches))
+
+
+def test_users_own_tests(spark: SparkSession) -> None:
+    """`penstock.testing` on Spark: a restart after every batch."""
+    batches = [{"a": batch(1, number), "b": batch(2, number)} for number in range(2)]
+    assert_joined(QUERY, batches, embedded(batches), spark=spark)
 
 
 def test_what_does_not_fit(spark: SparkSession, sources: dict[str, Source]) -> None:
