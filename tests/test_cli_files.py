@@ -5,6 +5,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -45,8 +46,8 @@ def opened(path: Path, rows: int = 100, key: str = "k", time: str = "ts") -> Sou
     return open_source(path, [key], time, rows)
 
 
-def read(path: Path, **options: object) -> pa.Table:
-    source = opened(path, **options)  # type: ignore[arg-type]
+def read(path: Path, **options: Any) -> pa.Table:
+    source = opened(path, **options)
     return pa.Table.from_batches(source.batches, source.schema)
 
 

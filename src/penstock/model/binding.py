@@ -71,17 +71,17 @@ class Binding:
         for stream, schema in new.items():
             _check_alone(self.query, stream, schema)
             schemas[stream] = schema
-        bound = [stream for stream, schema in enumerate(schemas) if schema is not None]
-        output = _output(self.query, schemas, bound)
+        bound = {stream: schema for stream, schema in enumerate(schemas) if schema is not None}
+        output = _output(self.query, bound)
         return Binding(
             self.query,
             tuple(schemas),
-            _key_kinds(self.query, schemas, bound),
+            _key_kinds(self.query, bound),
             output,
             tuple(
                 _kept(self.query, stream, schema, output) for stream, schema in enumerate(schemas)
             ),
-            _event_time(self.query, schemas, bound),
+            _event_time(self.query, bound),
         )
 
 
@@ -110,29 +110,23 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
         common_kind([schema.field(column).type], [f"{name}.{column}"])
 
 
-def _key_kinds(
-    query: Query, schemas: list[pa.Schema | None], bound: list[int]
-) -> tuple[KeyKind, ...]:
+def _key_kinds(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[KeyKind, ...]:
     kinds = []
     for columns in zip(*(query.keys[stream] for stream in bound), strict=True):
         types, what = [], []
         for stream, column in zip(bound, columns, strict=True):
-            schema = schemas[stream]
-            assert schema is not None
-            types.append(schema.field(column).type)
+            types.append(bound[stream].field(column).type)
             what.append(f"{query.names[stream]}.{column}")
         kinds.append(common_kind(types, what))
     return tuple(kinds)
 
 
-def _output(
-    query: Query, schemas: list[pa.Schema | None], bound: list[int]
-) -> tuple[OutputColumn, ...]:
+def _output(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[OutputColumn, ...]:
     if query.selected is None:
         chosen = [
             (f"{query.names[stream]}_{column}", stream, column)
-            for stream in bound
-            for column in schemas[stream].names  # type: ignore[union-attr]  # bound means known
+            for stream, schema in bound.items()
+            for column in schema.names
         ]
     else:
         numbered = ((new, query.position(name), column) for new, name, column in query.selected)
@@ -147,9 +141,7 @@ def _output(
                 "rename one with select="
             )
         taken[new] = origin
-        schema = schemas[stream]
-        assert schema is not None
-        output.append(OutputColumn(new, stream, column, schema.field(column).type))
+        output.append(OutputColumn(new, stream, column, bound[stream].field(column).type))
     return tuple(output)
 
 
@@ -161,12 +153,8 @@ def _kept(
     return () if schema is None else tuple(name for name in schema.names if name in needed)
 
 
-def _event_time(query: Query, schemas: list[pa.Schema | None], bound: list[int]) -> pa.DataType:
-    types = []
-    for stream in bound:
-        schema = schemas[stream]
-        assert schema is not None
-        types.append(schema.field(query.streams[stream].time).type)
+def _event_time(query: Query, bound: Mapping[int, pa.Schema]) -> pa.DataType:
+    types = [schema.field(query.streams[stream].time).type for stream, schema in bound.items()]
     if not types:
         return pa.timestamp("us")
     classes = {
