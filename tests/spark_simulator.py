@@ -131,6 +131,9 @@ class Simulation:
         outcomes = answer(self._oracle, steps)
         committed = [Committed() for _ in range(BUCKETS)]
         watermark = BEGINNING
+        if self._random.random() < 0.3:
+            committed = self._with_history(steps.pop(0), committed)
+            outcomes = outcomes[1:]
         for step, outcome in zip(steps, outcomes, strict=True):
             got: Counter[Any] = Counter()
             late: Counter[Any] = Counter()
@@ -185,6 +188,39 @@ class Simulation:
                         blob = read_blob(row["data"], blob_schema(self._binding, number))
                         buckets[row["bucket"]].setdefault(number, []).append(blob)
         return buckets
+
+    def _with_history(self, step: Step, before: list[Committed]) -> list[Committed]:
+        """The first batch as history: in one part or in two, in any order."""
+        newest = {
+            number: max(row["ts"] for row in step.rows[stream.name])
+            for number, stream in enumerate(self._oracle)
+            if step.rows[stream.name]
+        }
+        blobs = self._packed(step)
+        split = int(self._random.integers(len(self._oracle) + 1))
+        after = []
+        for number in range(BUCKETS):
+            state = before[number]
+            for part in (range(split), range(split, len(self._oracle))):
+                rows = {stream: blobs[number][stream] for stream in part if stream in blobs[number]}
+                ticks = {stream: newest[stream] for stream in part if stream in newest}
+                state = self._begun(state, rows, ticks)
+            after.append(state)
+        return after
+
+    def _begun(
+        self,
+        before: Committed,
+        blobs: Mapping[int, Sequence[pa.RecordBatch]],
+        newest: Mapping[int, int],
+    ) -> Committed:
+        while True:
+            store = AttemptStore(before, crash_at=self._crash_at())
+            try:
+                Bucket(self._binding, self._plans[0], self._worker()).begin(store, blobs, newest)
+            except Crash:
+                continue
+            return store.committed()
 
     def _committed(
         self,

@@ -54,7 +54,7 @@ class WindowJoin(Query):
         """
         return Join(self, Plan.of(self, indexes, probe_orders), schemas, clock)
 
-    def on_spark(
+    def on_spark(  # noqa: PLR0913  # by keyword only
         self,
         frames: Mapping[str, Any] | None = None,
         /,
@@ -63,6 +63,8 @@ class WindowJoin(Query):
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         buckets: int | None = None,
         kind: bool = False,
+        initial: Mapping[str, Any] | None = None,
+        metrics: str | None = None,
         **streams: Any,
     ) -> Any:
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
@@ -72,11 +74,17 @@ class WindowJoin(Query):
             for each shuffle partition when not given. It stays with a checkpoint.
         kind: add a column `kind`, 'result' or 'late', and give late rows out too, with the
             columns of the other streams null.
+        initial: by stream, a batch DataFrame of history. The query starts as if it had been
+            the first batch, but without the results of its own: those are what the same join
+            of the histories as batch DataFrames gives. Used when a checkpoint is new.
+        metrics: the name of its counters in the query's progress: 'penstock', or 'penstock 2'
+            for a join over the output of another. No two in a query may be alike.
         """
-        from penstock.spark.operator import join_on_spark  # Spark is an extra
+        from penstock.spark.operator import Options, join_on_spark  # Spark is an extra
 
         plan = Plan.of(self, indexes, probe_orders)
-        return join_on_spark(self, {**(frames or {}), **streams}, plan, buckets=buckets, kind=kind)
+        given = {**(frames or {}), **streams}
+        return join_on_spark(self, given, plan, Options(buckets, kind, initial or {}, metrics))
 
     def restore(
         self,

@@ -8,7 +8,7 @@ stream that returns behind it is late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from penstock.model.query import Query
@@ -75,6 +75,10 @@ class Clock:
     def restore(self, watermarks: list[int], watermark: int) -> None:
         """Go on from these watermarks; silence is counted from now."""
         self.watermarks, self.watermark = watermarks, watermark
+
+    def listen(self, heard: Sequence[float]) -> None:
+        """Count silence from these moments of the wall clock."""
+        self._heard = list(heard)
 
     def finish(self) -> None:
         """All streams have ended."""

@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.clock import BEGINNING
 from penstock.engine.driver import Driver
 from penstock.engine.release import Released, release
 from penstock.model.binding import Binding
@@ -83,7 +85,7 @@ class Bucket:
         driver = None
         if not is_new:
             driver = self._hot.claim(bucket, manifest.token, self._binding, self._plan)
-        rebuilt = driver is None and not is_new
+        rebuilt = driver is None and manifest.token != ""
         if driver is None:
             driver = self._fill(store, manifest, watermark)
         before = driver.produced
@@ -104,6 +106,34 @@ class Bucket:
         self._hot.publish(bucket, manifest.token, driver)
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
         return Step(results, late_rows, manifest, live, held, rebuilt)
+
+    def begin(
+        self,
+        store: Store,
+        batches: Mapping[int, Sequence[pa.RecordBatch]],
+        newest: Mapping[int, int],
+    ) -> None:
+        """Take in history, as tuples of a batch whose results are known already.
+
+        newest: the newest times of the whole history by stream, the same in all buckets.
+        History may come in parts; then what its parts say together holds.
+        """
+        manifest, _ = self._manifest(store)
+        for stream, ts in newest.items():
+            lateness = self._binding.query.streams[stream].lateness_us
+            manifest.reached[stream] = max(manifest.reached[stream], ts - lateness)
+        # A stream without history has reached nothing, and nothing is late yet.
+        manifest.watermark = min(manifest.reached)
+        for stream, parts in batches.items():
+            arrivals = release_parts(self._binding, stream, parts, BEGINNING).arrivals
+            manifest.arrived[stream] += sum(len(part) for part in parts)
+            self._append(store, manifest, stream, self._alive(stream, arrivals, manifest.watermark))
+        self._set_timer(store, manifest, manifest.watermark)
+        store.write_manifest(manifest.pack())
+
+    def _alive(self, stream: int, arrivals: Arrivals, watermark: int) -> Arrivals:
+        begin = watermark - self._binding.query.windows[stream].length_us
+        return arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
 
     def _manifest(self, store: Store) -> tuple[Manifest, bool]:
         data = store.read_manifest()

@@ -71,6 +71,7 @@ class Manifest:
 
     token: of the hot state that equals the segments. watermark: the highest seen.
     timer: the watermark at which the bucket will be woken; None when it will not.
+    reached: the watermarks of the streams at the end of the history it began with.
     """
 
     query: Mapping[str, Any]
@@ -83,7 +84,7 @@ class Manifest:
     timer: int | None = None
     next_segment: int = 0
     produced: int = 0
-    expired: list[int] = field(default_factory=list)
+    reached: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, binding: Binding) -> Manifest:
@@ -95,7 +96,7 @@ class Manifest:
             segments=[[] for _ in range(streams)],
             arrived=[0] * streams,
             late=[0] * streams,
-            expired=[0] * streams,
+            reached=[BEGINNING] * streams,
         )
 
     def pack(self) -> bytes:

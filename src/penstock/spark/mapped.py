@@ -5,8 +5,10 @@ up windows. It is taken and offered by renaming the directory, which is atomic: 
 name when it is claimed, back under its token when it is published. Whoever loses the race
 finds nothing and fills the windows from segments.
 
-    <scratch>/penstock-<user>/<query>/<bucket>.<token>/       offered
+    <scratch>/penstock-<user>/<query>/<bucket>.<token>/         offered
     <scratch>/penstock-<user>/<query>/claimed.<pid>.<random>/   in use
+
+Which directories these are: scratch.py.
 
 Nothing in it is trusted further than it was written: a state of another boot of the machine,
 a file that is missing or short, or one made for other columns is thrown away. Space is
@@ -34,24 +36,12 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.state.memory import Bytes, Heap
 
-__all__ = ["MappedFiles", "MappedMemory", "scratch_directory"]
+__all__ = ["MappedFiles", "MappedMemory"]
 
 _STATE: Final = "state.json"
 _KEPT_PER_BUCKET: Final = 2  # the current one, and that of an attempt that may yet win
 _FORGOTTEN_S: Final = 3600.0  # a state nobody has asked for in so long
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
-
-
-def scratch_directory() -> Path | None:
-    """A private directory on this host for all of this user's queries; None if there is none."""
-    given = os.environ.get("PENSTOCK_SCRATCH") or os.environ.get("SPARK_LOCAL_DIRS") or "/tmp"
-    root = Path(given.split(",")[0]) / f"penstock-{os.getuid()}"
-    try:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        mine = root.stat().st_uid == os.getuid() and root.stat().st_mode & 0o077 == 0
-        return root if mine and os.access(root, os.W_OK) else None
-    except OSError:
-        return None
 
 
 class MappedMemory:
@@ -164,6 +154,9 @@ class MappedFiles:
                 if dead or now - state.stat().st_mtime > _FORGOTTEN_S:
                     shutil.rmtree(state, ignore_errors=True)
         for query in self._home.parent.iterdir():
+            driver, dot, _ = query.name.partition(".")
+            if dot and not Path(f"/proc/{driver}").exists():
+                shutil.rmtree(query, ignore_errors=True)
             with suppress(OSError):
                 query.rmdir()  # only if it is empty
 

@@ -4,9 +4,8 @@
                                     +- union - by bucket - join - unpack -> rows
     stream b -- pack -- watermark --+
 
-Watermarks are declared on packed rows, with the longest window added to the lateness: the
-results of a batch must not be behind Spark's watermark either, for the operators that follow.
-The processor takes the window off again.
+Which watermarks these are: watermarks.py. A history is packed in the same way, with ticks for
+every bucket, and becomes the initial state.
 
 The event time of the output is marked as one that a following operator may use: an
 aggregation over windows of it, or another join.
@@ -14,65 +13,122 @@ aggregation over windows of it, or another join.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.types as pt
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.driver import Driver
 from penstock.errors import InputError, PlanError, SchemaError
-from penstock.model.binding import EVENT_TIME, Binding
+from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.spark.bucket import release_parts
 from penstock.spark.packing import PACKED, Packer, blob_schema, read_blob
-from penstock.spark.processor import OUTPUT, RESULT, JoinProcessor, horizon_ms
+from penstock.spark.processor import OUTPUT, JoinProcessor, horizon_ms
+from penstock.spark.scratch import place_for
 from penstock.spark.session import prepare_session
+from penstock.spark.unpacking import KIND, Unpacker, output_schema
+from penstock.spark.watermarks import declared, joins_before, union, watermarked, with_event_time
 
-__all__ = ["KIND", "join_on_spark"]
+__all__ = ["Options", "join_on_spark"]
 
-KIND: Final = "kind"
 _BUCKETS_PER_PARTITION: Final = 4
-_WATERMARK: Final = "spark.watermarkDelayMs"  # where Spark notes a watermark on a column
+_MOST_BUCKETS: Final = (1 << 15) - 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `on_spark` takes beside DataFrames and plan; described there."""
+
+    buckets: int | None = None
+    kind: bool = False
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    metrics: str | None = None
 
 
 def join_on_spark(
     query: Query,
     frames: Mapping[str, Any],
     plan: Plan,
-    *,
-    buckets: int | None,
-    kind: bool,
+    options: Options,
 ) -> Any:
     """The joined rows, as a DataFrame: streaming if the inputs are."""
+    kind = options.kind
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     binding = _bind(query, frames, kind)
-    count = buckets or _default_buckets(spark)
-    packed = []
-    for stream, name in enumerate(query.names):
-        blobs = frames[name].mapInArrow(Packer(binding, stream, count), PACKED)
-        if streaming:
-            delay = horizon_ms(binding) + -(-query.streams[stream].lateness_us // 1000)
-            blobs = blobs.withWatermark("time", f"{delay} milliseconds")
-        packed.append(blobs)
-    grouped = reduce(lambda left, right: left.union(right), packed).groupBy("bucket")
-    if streaming:
-        joined = grouped.transformWithStateInPandas(
-            JoinProcessor(binding, plan, keep_late=kind), OUTPUT, "Append", "EventTime"
-        ).observe("penstock", *_counters())
-        rows = joined.mapInArrow(Unpacker(binding, kind), _output_schema(binding, kind))
-    else:
-        schema = _output_schema(binding, kind)
-        rows = grouped.applyInArrow(whole_join(binding, plan, kind), schema)
-    return _with_event_time(rows, binding, streaming)
+    ahead = declared(query, frames)
+    horizon = min([horizon_ms(binding), *ahead.values()])
+    history = _history(query, frames, options.initial, streaming)
+    count = _buckets(spark, options.buckets)
+    packed = [
+        frames[name].mapInArrow(Packer(binding, stream, count), PACKED)
+        for stream, name in enumerate(query.names)
+    ]
+    schema = output_schema(binding, kind)
+    if not streaming:
+        grouped = union(packed).groupBy("bucket")
+        return grouped.applyInArrow(whole_join(binding, plan, kind), schema)
+    past = [
+        history[name].mapInArrow(Packer(binding, stream, count, tick_all=True), PACKED)
+        for stream, name in enumerate(query.names)
+        if name in history
+    ]
+    place = place_for(spark)
+    joins = 1 + joins_before(frames.values())
+    # Spark wants different names of all counters in a query.
+    metrics = options.metrics or ("penstock" if joins == 1 else f"penstock {joins}")
+    joined = (
+        union(watermarked(binding, frames, packed, ahead, horizon))
+        .groupBy("bucket")
+        .transformWithStateInPandas(
+            JoinProcessor(binding, plan, place, horizon, keep_late=kind),
+            OUTPUT,
+            "Append",
+            "EventTime",
+            union(past).groupBy("bucket") if past else None,
+        )
+        .observe(metrics, *_counters(), F.max(F.lit(place.name)).alias("hot_state"))
+    )
+    rows = joined.mapInArrow(Unpacker(binding, kind), schema)
+    return with_event_time(rows, binding, horizon, joins)
+
+
+def _history(
+    query: Query, frames: Mapping[str, Any], initial: Mapping[str, Any], streaming: bool
+) -> dict[str, Any]:
+    """The history of each stream that has one, with the columns of the stream, by name."""
+    if initial and not streaming:
+        raise InputError(
+            "initial= is for streaming DataFrames; with batch ones, union the history with them"
+        )
+    history = {}
+    for name, frame in initial.items():
+        if name not in query.names:
+            raise InputError(f"initial= has no stream {name!r}; the streams are {query.names}")
+        if not hasattr(frame, "mapInArrow") or frame.isStreaming:
+            raise InputError(
+                f"initial= needs a batch DataFrame for stream {name!r}, got "
+                f"{'a streaming one' if hasattr(frame, 'mapInArrow') else type(frame).__name__}; "
+                "read the history with spark.read"
+            )
+        wanted, given = frames[name].schema, frame.schema
+        for column in wanted.fields:
+            kinds = [each.dataType for each in given.fields if each.name == column.name]
+            if kinds != [column.dataType]:
+                raise SchemaError(
+                    f"column {column.name!r} of stream {name!r} is "
+                    f"{column.dataType.simpleString()}, "
+                    f"and in its history {[kind.simpleString() for kind in kinds] or 'missing'}; "
+                    "give the history the columns of the stream"
+                )
+        history[name] = frame.select(*[f"`{column}`" for column in wanted.names])
+    return history
 
 
 def _session(query: Query, frames: Mapping[str, Any]) -> tuple[Any, bool]:
@@ -84,18 +140,6 @@ def _session(query: Query, frames: Mapping[str, Any]) -> tuple[Any, bool]:
     for name, frame in frames.items():
         if not hasattr(frame, "mapInArrow"):
             raise InputError(f"stream {name!r} is a {type(frame).__name__}; pass a Spark DataFrame")
-        marked = [field.name for field in frame.schema.fields if _WATERMARK in field.metadata]
-        if marked:
-            raise InputError(
-                f"the DataFrame of stream {name!r} already has a watermark, on {marked}; leave "
-                "it out and give the stream a lateness: the join declares its own"
-            )
-    patient = [stream.name for stream in query.streams if stream.idle_timeout_us is not None]
-    if patient:
-        raise PlanError(
-            f"idle_timeout of {patient} cannot be kept on Spark, whose watermark waits for every "
-            "stream; leave it out, or run the join embedded"
-        )
     streaming = {name: frame.isStreaming for name, frame in frames.items()}
     if len(set(streaming.values())) > 1:
         raise InputError(
@@ -118,70 +162,18 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
     return binding
 
 
-def _default_buckets(spark: Any) -> int:
+def _buckets(spark: Any, given: int | None) -> int:
+    if given is not None:
+        if not isinstance(given, int) or not 1 <= given <= _MOST_BUCKETS:
+            raise PlanError(f"buckets must be 1 to {_MOST_BUCKETS:,}, got {given!r}")
+        return given
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
-    return _BUCKETS_PER_PARTITION * partitions
+    return min(_BUCKETS_PER_PARTITION * partitions, _MOST_BUCKETS)
 
 
 def _counters() -> list[Any]:
     names = ("produced", "late", "live", "bytes", "rebuilt")
     return [F.sum(name).alias(name) for name in names]
-
-
-def _output_schema(binding: Binding, kind: bool) -> StructType:
-    schema = from_arrow_schema(binding.output_schema(), prefer_timestamp_ntz=True)
-    fields = [StructField(field.name, field.dataType) for field in schema.fields]
-    return StructType([StructField(KIND, StringType()), *fields] if kind else fields)
-
-
-def _with_event_time(rows: Any, binding: Binding, streaming: bool) -> Any:
-    if not streaming or not pt.is_timestamp(binding.event_time):
-        return rows
-    # Declaring a watermark again would be an error; the mark says that there is one.
-    marked = F.col(EVENT_TIME).alias(EVENT_TIME, metadata={_WATERMARK: 0})
-    others = [F.col(f"`{name}`") for name in rows.columns if name != EVENT_TIME]
-    return rows.select(*others, marked)
-
-
-@dataclass(frozen=True)
-class Unpacker:
-    """Output blobs back to rows; made for `mapInArrow`."""
-
-    binding: Binding
-    kind: bool
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        results = self.binding.output_schema()
-        for batch in batches:
-            for stream, data in zip(
-                batch.column("stream").to_pylist(), batch.column("data"), strict=True
-            ):
-                if not data.is_valid:
-                    continue
-                if stream == RESULT:
-                    yield _of_kind(read_blob(data.as_buffer(), results), "result", self.kind)
-                else:
-                    schema = blob_schema(self.binding, stream)
-                    late = read_blob(data.as_buffer(), schema)
-                    yield _of_kind(late_rows(self.binding, stream, late), "late", self.kind)
-
-
-def _of_kind(batch: pa.RecordBatch, what: str, kind: bool) -> pa.RecordBatch:
-    if not kind:
-        return batch
-    column = pa.repeat(pa.scalar(what, pa.string()), len(batch))
-    return pa.RecordBatch.from_arrays([column, *batch.columns], [KIND, *batch.schema.names])
-
-
-def late_rows(binding: Binding, stream: int, late: pa.RecordBatch) -> pa.RecordBatch:
-    """Late rows of a stream in the columns of the output, those of other streams null."""
-    columns = [
-        late.column(out.column) if out.stream == stream else pa.nulls(len(late), out.type)
-        for out in binding.output
-    ]
-    time = late.column(binding.query.streams[stream].time)
-    schema = binding.output_schema()
-    return pa.RecordBatch.from_arrays([*columns, time.cast(binding.event_time)], schema=schema)
 
 
 def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table], pa.Table]:

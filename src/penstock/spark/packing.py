@@ -6,10 +6,12 @@ A task packs up to `PACKED_BYTES` at a time, not one Arrow batch of Spark's at a
 
 Spark drops, unseen, what is behind its watermark. Data blobs therefore carry no time at all,
 and are never dropped: what is late is for the join to say. A row of its own, the tick, carries
-the greatest event time of the rows packed, and moves the watermark.
+the greatest event time of the rows packed, and moves the watermark. For a history, which
+Spark hands to each bucket without a watermark, every bucket gets the ticks.
 
-A row's bucket is a hash of its key: the high bits of the 64-bit key word, multiplied. Rows
-without a key go wherever their word says; they meet nothing.
+A row's bucket is a hash of its key: the 64-bit key word, mixed twice, for the words of numbers
+that lie at regular distances are alike in most bits. Rows without a key go wherever their word
+says; they meet nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +30,21 @@ from penstock.state.arena import Words
 from penstock.state.keys import key_words
 from penstock.state.storage import take_rows
 
-__all__ = ["BLOB", "PACKED", "Packer", "blob_schema", "read_blob", "write_blob"]
+__all__ = [
+    "BLOB",
+    "PACKED",
+    "Packer",
+    "blob_schema",
+    "in_schema",
+    "read_blob",
+    "tick_time",
+    "write_blob",
+]
 
 PACKED_BYTES: Final = 32 << 20
 
 # A packed row: which bucket and stream, and the rows, with a null for time; or in a tick the
-# greatest event time, with a null for data.
+# greatest event time, with a null for data; in that of a history, the same in microseconds.
 PACKED: Final = "bucket int, stream int, time timestamp, data binary"
 BLOB: Final = pa.schema(
     [
@@ -44,8 +55,9 @@ BLOB: Final = pa.schema(
     ]
 )
 
-_MULTIPLIER: Final = np.uint64(0xD6E8_FEB8_6659_FD93)  # odd, and not the directory's
-_HIGH: Final = np.uint64(32)
+# Odd, and not the directory's.
+_MULTIPLIERS: Final = (np.uint64(0xD6E8_FEB8_6659_FD93), np.uint64(0xC2B2_AE3D_27D4_EB4F))
+_HALF: Final = np.uint64(32)
 
 
 def blob_schema(binding: Binding, stream: int) -> pa.Schema:
@@ -69,6 +81,11 @@ def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
 
 
+def tick_time(data: bytes) -> int:
+    """The time in the tick of a history; pandas would have it in the session's zone."""
+    return int.from_bytes(data, "little", signed=True)
+
+
 @dataclass(frozen=True)
 class Packer:
     """Packs the rows of one stream; made for `mapInArrow`."""
@@ -76,6 +93,7 @@ class Packer:
     binding: Binding
     stream: int
     buckets: int
+    tick_all: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
@@ -92,7 +110,7 @@ class Packer:
     def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
         name = self.binding.query.names[self.stream]
         schema = self.binding.schemas[self.stream]
-        rows = pa.concat_batches([_in_schema(batch, schema) for batch in batches])
+        rows = pa.concat_batches([in_schema(batch, schema) for batch in batches])
         rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
         ts = event_times(self.binding.query, self.stream, rows).ts
         buckets = self._buckets(rows)
@@ -104,8 +122,12 @@ class Packer:
             if begin < end:
                 blobs.append((bucket, self.stream, None, write_blob(rows[begin:end])))
         if blobs:
-            # In a bucket that is called anyway.
-            blobs.append((blobs[0][0], self.stream, int(ts.max()), None))
+            newest = int(ts.max())
+            if self.tick_all:
+                tick = newest.to_bytes(8, "little", signed=True)
+                blobs += [(bucket, self.stream, newest, tick) for bucket in range(self.buckets)]
+            else:  # in a bucket that is called anyway
+                blobs.append((blobs[0][0], self.stream, newest, None))
         columns = zip(*blobs, strict=True) if blobs else ((), (), (), ())
         arrays = [pa.array(column, field.type) for column, field in zip(columns, BLOB, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=BLOB)
@@ -113,13 +135,16 @@ class Packer:
     def _buckets(self, rows: pa.RecordBatch) -> Words:
         keys = [rows.column(name) for name in self.binding.query.keys[self.stream]]
         words, _ = key_words(keys, self.binding.key_kinds)
-        mixed = (words.view(np.uint64) * _MULTIPLIER) >> _HIGH
-        # 16 bits are sorted by counting, in one pass.
+        mixed = words.view(np.uint64)
+        for multiplier in _MULTIPLIERS:
+            mixed = mixed * multiplier
+            mixed ^= mixed >> _HALF
+        # 16 bits are sorted by counting, in one pass; more buckets there are not.
         buckets: Words = (mixed % np.uint64(self.buckets)).astype(np.int16)
         return buckets
 
 
-def _in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """A batch of Spark's with its times in UTC, whatever the session's zone is."""
     columns = [
         column if column.type == field.type else pc.cast(column, field.type)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import secrets
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,8 +15,9 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket import Bucket, Step
 from penstock.spark.hot import HotState, ProcessMemory
-from penstock.spark.mapped import MappedFiles, scratch_directory
-from penstock.spark.packing import blob_schema, read_blob, write_blob
+from penstock.spark.mapped import MappedFiles
+from penstock.spark.packing import blob_schema, read_blob, tick_time, write_blob
+from penstock.spark.scratch import Place
 
 __all__ = ["OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
 
@@ -33,14 +33,14 @@ _BLOB_ROWS: Final = 1 << 18
 
 
 @functools.cache
-def _hot_state(query: str) -> HotState:
+def _hot_state(place: Place) -> HotState:
     """That of a query, one for each worker process: workers serve many batches."""
-    root = scratch_directory()
-    return ProcessMemory() if root is None else MappedFiles(root, query)
+    root = place.root()
+    return ProcessMemory() if root is None else MappedFiles(root, place.name)
 
 
 def horizon_ms(binding: Binding) -> int:
-    """How far behind the join's watermark Spark's must stay, to drop nothing unseen."""
+    """How far behind the join's watermark Spark's is kept: no result may be behind Spark's."""
     longest = max(window.length_us for window in binding.query.windows)
     return -(-longest // 1000) + 1
 
@@ -48,13 +48,14 @@ def horizon_ms(binding: Binding) -> int:
 class JoinProcessor(StatefulProcessor):
     """One bucket at a time, as Spark asks for it."""
 
-    def __init__(self, binding: Binding, plan: Plan, keep_late: bool) -> None:
-        # Another run of the same query finds nothing of this one's hot state.
-        self._run = secrets.token_hex(8)
+    def __init__(
+        self, binding: Binding, plan: Plan, place: Place, horizon_ms: int, keep_late: bool
+    ) -> None:
+        self._place = place
         self._binding = binding
         self._plan = plan
         self._keep_late = keep_late
-        self._horizon_ms = horizon_ms(binding)
+        self._horizon_ms = horizon_ms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state. This also runs on the driver, where there is no more to do."""
@@ -78,6 +79,23 @@ class JoinProcessor(StatefulProcessor):
                 batches.setdefault(stream, []).append(read_blob(data, self._schemas[stream]))
         return self._stepped(key, batches, timerValues)
 
+    def handleInitialState(  # Spark's name
+        self,
+        key: Any,
+        initialState: pd.DataFrame,  # Spark's
+        timerValues: Any,  # Spark's
+    ) -> None:
+        batches: dict[int, list[pa.RecordBatch]] = {}
+        newest: dict[int, int] = {}
+        rows = zip(*(initialState[name] for name in ("stream", "time", "data")), strict=True)
+        for stream, time, data in rows:
+            if pd.isna(time):
+                batches.setdefault(stream, []).append(read_blob(data, self._schemas[stream]))
+            else:
+                newest[stream] = max(newest.get(stream, BEGINNING), tick_time(data))
+        self._store.spark_ms = timerValues.getCurrentWatermarkInMs()
+        self._bucket_worker().begin(self._store, batches, newest)
+
     def handleExpiredTimer(  # Spark's name
         self,
         key: Any,
@@ -95,13 +113,16 @@ class JoinProcessor(StatefulProcessor):
     def _stepped(
         self, key: Any, batches: dict[int, list[pa.RecordBatch]], timers: Any
     ) -> Iterator[pd.DataFrame]:
-        if self._bucket is None:  # not in init, which also runs on the driver
-            self._bucket = Bucket(self._binding, self._plan, _hot_state(self._run))
         spark_ms = self._store.spark_ms = timers.getCurrentWatermarkInMs()
         # Zero is Spark's word for no watermark yet.
         watermark = BEGINNING if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
-        step = self._bucket.step(str(key[0]), self._store, batches, watermark)
+        step = self._bucket_worker().step(str(key[0]), self._store, batches, watermark)
         yield from self._output(step)
+
+    def _bucket_worker(self) -> Bucket:
+        if self._bucket is None:  # not in init, which also runs on the driver
+            self._bucket = Bucket(self._binding, self._plan, _hot_state(self._place))
+        return self._bucket
 
     def _output(self, step: Step) -> Iterator[pd.DataFrame]:
         late = sum(len(rows) for rows in step.late.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any, Final
 
 from penstock.errors import PlanError
@@ -28,7 +29,10 @@ _WANTED: Final = {
 
 def prepare_session(spark: Any, streaming: bool) -> None:
     """Check and set what the join needs of a session."""
-    _use_this_python(spark)
+    if hasattr(spark, "_sc"):
+        _use_this_python(spark)
+    else:
+        _check_python_of_server(spark)
     if not streaming:
         return
     provider = spark.conf.get(_PROVIDER, _HDFS_BACKED)
@@ -59,13 +63,32 @@ def _use_this_python(spark: Any) -> None:
 
     Spark takes PYSPARK_PYTHON, else the python3 of PATH, which outside an active virtual
     environment does not have penstock. It has read the variable when the session was made;
-    what it made of it can be changed in a classic session, and a Connect server has its own.
+    what it made of it can be changed in a classic session.
     """
     master = spark.conf.get("spark.master", "")
     chosen = os.environ.get("PYSPARK_PYTHON") or spark.conf.get("spark.pyspark.python", None)
     if chosen or not master.startswith("local"):
         return
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    context = getattr(spark, "_sc", None)
-    if context is not None:
-        context.pythonExec = sys.executable
+    spark._sc.pythonExec = sys.executable
+
+
+def _check_python_of_server(spark: Any) -> None:
+    """A Connect server chose its Python when it was started: see whether it has penstock."""
+    if getattr(spark, "_penstock_is_there", False):
+        return
+    try:
+        spark.range(1).mapInArrow(_same, "id bigint").collect()
+    except Exception as error:  # whatever the server made of the worker's
+        if "No module named 'penstock'" not in str(error):
+            raise
+        raise PlanError(
+            "the Python of this Spark Connect server's workers has no penstock; install it there, "
+            f"or start the server with PYSPARK_PYTHON set to one that has it, such as "
+            f"{sys.executable}"
+        ) from error
+    spark._penstock_is_there = True
+
+
+def _same(batches: Iterable[Any]) -> Iterable[Any]:
+    return batches

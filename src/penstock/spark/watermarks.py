@@ -1,0 +1,113 @@
+"""Which watermarks Spark is given, and what it is told of those there are.
+
+Watermarks are declared on packed rows, with the horizon, the longest window, added to the
+lateness: the results of a batch must not be behind Spark's watermark either, for the operators
+that follow. The processor takes the horizon off again. With idle timeouts there is one
+watermark for all streams: see idleness.py. A DataFrame that has a watermark already, such as
+the output of another join, keeps it: Spark forbids a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow.types as pt
+from pyspark.sql import functions as F
+
+from penstock.errors import InputError
+from penstock.model.binding import EVENT_TIME, Binding
+from penstock.model.query import Query
+from penstock.spark.idleness import TICKS, WATERMARKS, ClockProcessor, Ticker
+
+__all__ = ["declared", "joins_before", "union", "watermarked", "with_event_time"]
+
+_WATERMARK: Final = "spark.watermarkDelayMs"  # where Spark notes a watermark on a column
+_AHEAD: Final = "penstock.aheadMs"  # and we, how far all of its times are ahead of it
+_JOINS: Final = "penstock.joins"  # and how many joins are behind it
+
+
+def union(frames: Sequence[Any]) -> Any:
+    """The rows of all."""
+    return reduce(lambda left, right: left.union(right), frames)
+
+
+def declared(query: Query, frames: Mapping[str, Any]) -> dict[str, int]:
+    """The streams that have a watermark already: how far, in ms, they stay ahead of it."""
+    ahead = {}
+    for stream in query.streams:
+        marked = [each for each in frames[stream.name].schema.fields if _WATERMARK in each.metadata]
+        if not marked:
+            continue
+        if [field.name for field in marked] != [stream.time]:
+            raise InputError(
+                f"the DataFrame of stream {stream.name!r} has a watermark on "
+                f"{[field.name for field in marked]}, and the stream's time is {stream.time!r}; "
+                "declare it on that column, or leave it out and give the stream a lateness"
+            )
+        if stream.lateness_us or any(each.idle_timeout_us is not None for each in query.streams):
+            raise InputError(
+                f"the DataFrame of stream {stream.name!r} has a watermark already, which rules "
+                "out a lateness for the stream and idle timeouts for the join; leave them out, "
+                "or leave out withWatermark"
+            )
+        ahead[stream.name] = marked[0].metadata.get(_AHEAD, 0)
+    return ahead
+
+
+def watermarked(
+    binding: Binding,
+    frames: Mapping[str, Any],
+    packed: list[Any],
+    ahead: Mapping[str, int],
+    horizon: int,
+) -> list[Any]:
+    """Packed streams, and what else there is, with the watermarks that Spark is to keep."""
+    query = binding.query
+    if all(stream.idle_timeout_us is None for stream in query.streams):
+        return [
+            blobs.withColumn("time", _marked("time", {}))
+            if stream.name in ahead
+            else blobs.withWatermark(
+                "time", f"{horizon + -(-stream.lateness_us // 1000)} milliseconds"
+            )
+            for stream, blobs in zip(query.streams, packed, strict=True)
+        ]
+    ticks = [
+        frames[stream.name].select(f"`{stream.time}`").mapInArrow(Ticker(binding, number), TICKS)
+        for number, stream in enumerate(query.streams)
+    ]
+    clock = (
+        union(ticks)
+        .withColumn("now_us", F.unix_micros(F.current_timestamp()))
+        .groupBy("clock")
+        .transformWithStateInPandas(ClockProcessor(query), WATERMARKS, "Append", "None")
+        .select(
+            F.lit(0).alias("bucket"),
+            F.lit(0).alias("stream"),
+            F.timestamp_micros("time_us").alias("time"),
+            F.lit(None).cast("binary").alias("data"),
+        )
+    )
+    # First, since a union takes what is known of its columns from the first.
+    return [clock.withWatermark("time", f"{horizon} milliseconds"), *packed]
+
+
+def joins_before(frames: Iterable[Any]) -> int:
+    """How many joins of ours one of these DataFrames is the output of, at most."""
+    marks = [field.metadata.get(_JOINS, 0) for frame in frames for field in frame.schema.fields]
+    return max(marks, default=0)
+
+
+def with_event_time(rows: Any, binding: Binding, horizon: int, joins: int) -> Any:
+    """Results with an event time that a following operator may use."""
+    if not pt.is_timestamp(binding.event_time):
+        return rows
+    # The last tuple of a result was not late, and the join's watermark is ahead of Spark's.
+    return rows.withColumn(EVENT_TIME, _marked(EVENT_TIME, {_AHEAD: horizon, _JOINS: joins}))
+
+
+def _marked(column: str, more: Mapping[str, int]) -> Any:
+    """A column with the mark of the watermark that it has; declaring it again is an error."""
+    return F.col(column).alias(column, metadata={_WATERMARK: 0, **more})
