@@ -511,8 +511,8 @@ def test_the_side_that_is_behind_goes_next(tmp_path: Path) -> None:
     assert [side.rows for side in sides] == [4, 6]
 
 
-def test_the_demo_tells_what_it_did_in_plain_lines() -> None:
-    result = run("demo", "--rows", 50_000, "--seed", 3)
+def test_the_embedded_demo_tells_what_it_did_in_plain_lines() -> None:
+    result = run("demo", "--embedded", "--rows", 100_000, "--seed", 3)
     assert result.exit_code == 0, result.output
     assert "100%" in result.stdout
     assert "orders_k" in result.stdout
@@ -520,12 +520,12 @@ def test_the_demo_tells_what_it_did_in_plain_lines() -> None:
     assert re.search(r"^100,000 rows joined to [\d,]+ results$", result.stdout, re.MULTILINE)
     assert "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 120
-    again = run("demo", "--rows", 50_000, "--seed", 3)
+    again = run("demo", "--embedded", "--rows", 100_000, "--seed", 3)
     results = re.compile(r"joined to ([\d,]+) results")
     assert results.findall(result.stdout) == results.findall(again.stdout)
 
 
-def test_the_demo_fits_a_terminal() -> None:
+def test_the_embedded_demo_fits_a_terminal() -> None:
     environment = {
         **os.environ,
         "TERM": "xterm",
@@ -533,7 +533,22 @@ def test_the_demo_fits_a_terminal() -> None:
         "LINES": "24",
         "FORCE_COLOR": "1",
     }
-    result = CliRunner().invoke(app, ["demo", "--rows", "50000"], env=environment)
+    command = ["demo", "--embedded", "--rows", "100000"]
+    result = CliRunner().invoke(app, command, env=environment)
     assert result.exit_code == 0, result.output
     lines = plain(result.stdout).splitlines()
     assert max(len(line.rsplit("\r", 1)[-1]) for line in lines) <= 80
+
+
+def test_the_demo_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    line = failure(run("demo"))
+    assert f"no Java was found: JAVA_HOME is '{tmp_path}'" in line
+    assert "or run penstock demo --embedded" in line
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "nor is java on the PATH" in failure(run("demo"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    line = failure(run("demo"))
+    assert "pyspark is not installed" in line
+    assert "or run penstock demo --embedded" in line

@@ -10,6 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
 from penstock.cli.demo import run_demo
+from penstock.cli.demo_embedded import run_embedded_demo
 from penstock.cli.display import failures_shown
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
 from penstock.cli.request import both_sides, key_columns, stream_names
@@ -18,6 +19,10 @@ from penstock.runtime.late import KEPT_LATE_ROWS
 __all__ = ["app", "main"]
 
 _LATE_EXIT_CODE: Final = 3
+# Of the demo: about a minute on two cores, and ten seconds on one.
+_SPARK_ROWS: Final = 5_000_000
+_ROWS: Final = 30_000_000
+_SECONDS: Final = 90.0
 
 
 def _without_values(parameters: list[Any]) -> list[Any]:
@@ -181,9 +186,26 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
 
 @app.command("demo", cls=_Command)
 def demo(
-    rows: Annotated[int, typer.Option(min=1, help="Rows of each stream.")] = 15_000_000,
+    embedded: Annotated[
+        bool,
+        typer.Option("--embedded", help="Join two simpler streams in this process, without Spark."),
+    ] = False,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Rows of all streams; {_SPARK_ROWS:,} when not given, embedded {_ROWS:,}.",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Another seed, other streams.")] = 0,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="On Spark, stop after so many, done or not.")
+    ] = _SECONDS,
 ) -> None:
-    """Join two generated streams and watch it."""
+    """Join the generated streams of an auction site on Spark, and watch it."""
     with failures_shown():
-        run_demo(rows, seed)
+        if embedded:
+            run_embedded_demo(rows or _ROWS, seed)
+            return
+        code = run_demo(rows or _SPARK_ROWS, seed, seconds)
+    raise typer.Exit(code)

@@ -1,122 +1,97 @@
-"""`penstock demo`: two generated streams joined while you watch.
+"""`penstock demo`: an auction site's three streams joined on Spark while you watch.
 
-Two streams of the same keys, each up to two seconds out of order; a row meets the rows of
-its key on the other side that are at most a minute away. The kernels are compiled, or loaded,
-before the clock starts.
+Spark runs on this machine. At the end the embedded engine joins the same rows, and the
+results are compared.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from datetime import datetime
+from dataclasses import replace
 from typing import Final
 
-import pyarrow as pa
 from rich.console import Console
-from rich.table import Table
 
-from penstock import workloads
+from penstock.cli.auctions import WITHIN, embedded_digest
+from penstock.cli.demo_run import DemoRun
 from penstock.cli.demo_view import DemoState, shown
 from penstock.cli.display import consoles, say, short
-from penstock.model.stream import Stream
-from penstock.window_join import WindowJoin
+from penstock.cli.local_spark import check_installed, interrupts_noted, local_spark
+from penstock.workloads.nexmark import Nexmark
 
 __all__ = ["run_demo"]
 
-_STREAMS: Final = ("orders", "payments")
-_SELECTED: Final = ("orders.k", "orders.ts", "orders.v", "payments.ts", "payments.v")
-_DISORDER: Final = "2 seconds"
-_WITHIN: Final = "1 minute"
-_KEYS: Final = 60_000
-_RATE: Final = 1_000.0
-_BATCH_ROWS: Final = 20_000
-# Few rows over a long time: enough for tuples to match and to leave.
-_WARM_UP_ROWS: Final = 2_000
-_WARM_UP_RATE: Final = 10.0
-_WARM_UP_KEYS: Final = 50
-_EXAMPLES: Final = 5
+_CORES: Final = 2
+_WARM_UP_EVENTS: Final = 20_000
+_TITLE: Final = f"who signs up, sells and bids within {WITHIN}"
+_DIFFERENT: Final = 1
+_INTERRUPTED: Final = 130
 
 
-def run_demo(rows: int, seed: int) -> None:
-    """Join `rows` rows of each stream and show how it goes and what came out."""
-    workload = workloads.uniform(
-        seed=seed, rows=rows, rate=_RATE, keys=_KEYS, streams=_STREAMS, disorder=_DISORDER
-    )
-    query = WindowJoin(
-        [Stream(name, time="ts", lateness=_DISORDER) for name in _STREAMS],
-        on="k",
-        within=_WITHIN,
-        select=_SELECTED,
-    )
+def run_demo(events: int, seed: int, seconds: float) -> int:
+    """Join `events` rows of the three streams and show it; the exit code.
+
+    seconds: after so many the query is stopped, wherever it is.
+    """
+    check_installed()
     out, _ = consoles()
-    say(out, f"kernels ready after {_warm_up(query):.1f} s; the times below do not count it")
-    title = f"{' and '.join(_STREAMS)}, equal k, within {_WITHIN}"
-    state = DemoState(title, total=rows * len(_STREAMS))
-    examples: pa.Table | None = None
-    join_seconds = 0.0
-    with query.start() as join, shown(out, state) as refresh:
-        started = time.perf_counter()
-        for batch in workload.batches(_BATCH_ROWS):
+    work = Nexmark(events=events, seed=seed)
+    state = DemoState(_TITLE, events, dict.fromkeys(work.STREAMS, 0))
+    # While Java starts. The workers then find the kernels compiled.
+    warm_up = threading.Thread(target=embedded_digest, args=(Nexmark(events=_WARM_UP_EVENTS),))
+    with shown(out, state) as refresh:
+        run = DemoRun(work, state, refresh)
+        warm_up.start()
+        state.now("Spark starts")
+        refresh("doing")
+        with local_spark("penstock-demo", _CORES) as (spark, directory):
+            warm_up.join()
+            state.now("batch 1, and Python workers start")
+            refresh("doing")
+            with interrupts_noted() as interrupted:
+                run.run(spark, directory, lambda: interrupted.is_set() or state.elapsed_s > seconds)
+        joined_s = state.elapsed_s
+        expected = None
+        if not interrupted.is_set():
+            state.now("the same rows in the embedded engine")
+            refresh("doing")
             before = time.perf_counter()
-            table = join.push(batch)
-            join_seconds += time.perf_counter() - before
-            if not examples:
-                examples = table.slice(0, _EXAMPLES)
-            metrics = join.metrics
-            state.rows += sum(part.num_rows for part in batch.values())
-            state.results = metrics.produced
-            state.late = metrics.late
-            state.live = metrics.live
-            state.peak_live = max(state.peak_live, metrics.live)
-            state.watermark_us = metrics.watermark
-            state.seconds = time.perf_counter() - started
-            refresh()
-        join.finish()
-        state.seconds = time.perf_counter() - started
-    if examples:
-        say(out, "the first results", "bold")
-        out.print(_as_rich(examples))
-    _summarise(out, state, join_seconds)
-
-
-def _warm_up(query: WindowJoin) -> float:
-    """Have the kernels compiled by a small join; the seconds it took."""
-    workload = workloads.uniform(
-        seed=0,
-        rows=_WARM_UP_ROWS,
-        rate=_WARM_UP_RATE,
-        keys=_WARM_UP_KEYS,
-        streams=_STREAMS,
-        disorder=_DISORDER,
+            expected = embedded_digest(replace(work, events=run.events))
+            embedded_s = time.perf_counter() - before
+        state.now("")
+    if state.all_rows < state.total and not interrupted.is_set():
+        say(out, f"stopped after {seconds:.0f} seconds; for all rows give more --seconds", "yellow")
+    _summarise(out, state, joined_s)
+    if expected is None:
+        say(out, "interrupted: the results were not compared with the embedded engine's", "yellow")
+        return _INTERRUPTED
+    if expected != run.digest:
+        say(out, f"the embedded engine has other results: {expected}, not {run.digest}", "bold red")
+        return _DIFFERENT
+    say(
+        out,
+        f"same {expected.rows:,} results as the embedded engine, which took {embedded_s:.1f} s",
+        "green",
     )
-    started = time.perf_counter()
-    with query.start() as join:
-        for batch in workload.batches(_WARM_UP_ROWS // 4):
-            join.push(batch)
-        join.finish()
-    return time.perf_counter() - started
+    return 0
 
 
-def _as_rich(table: pa.Table) -> Table:
-    shown_table = Table(box=None, padding=(0, 1), header_style="cyan")
-    for column in table.schema:
-        shown_table.add_column(column.name, justify="right", no_wrap=True)
-    for row in table.to_pylist():
-        shown_table.add_row(*(_cell(value) for value in row.values()))
-    return shown_table
-
-
-def _cell(value: datetime | int) -> str:
-    if isinstance(value, datetime):
-        return value.time().isoformat("milliseconds")
-    return str(value)
-
-
-def _summarise(console: Console, state: DemoState, join_seconds: float) -> None:
-    say(console, f"{state.rows:,} rows joined to {state.results:,} results", "bold")
+def _summarise(console: Console, state: DemoState, joined_s: float) -> None:
+    say(console, f"{state.all_rows:,} rows joined to {state.results:,} results", "bold")
+    say(console, ", ".join(f"{rows:,} {stream}" for stream, rows in state.rows.items()))
+    if not state.seconds:
+        return
+    first = "-" if state.first_results_s is None else f"{state.first_results_s:.1f} s"
+    say(console, f"{joined_s:.1f} s in all, with the start of Spark; first results after {first}")
+    first = " after the first" if len(state.seconds) > 1 else ""
     say(
         console,
-        f"{state.seconds:.1f} s, of which {join_seconds:.1f} s in the join: "
-        f"{short(state.rows / max(join_seconds, 1e-9))} rows/s on one thread",
+        f"batches: {len(state.seconds)}, the median {state.batch_s:.2f} s; "
+        f"{short(state.steady_speed)} rows/s{first}",
     )
-    say(console, f"{state.late:,} rows were late; at most {state.peak_live:,} tuples were live")
+    say(
+        console,
+        f"at most {state.peak_live:,} rows live; {state.late:,} rows late; "
+        f"{state.rebuilt:,} windows rebuilt",
+    )

@@ -1,0 +1,86 @@
+"""Spark for the length of a command: found, started, and gone without a trace.
+
+Unless it fails: then its log stays, and the error says where.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.cli.errors import CommandError, first_line
+from penstock.errors import PenstockError
+
+__all__ = ["check_installed", "interrupts_noted", "local_spark"]
+
+_INSTEAD: Final = "or run penstock demo --embedded, which needs no Spark"
+
+
+def check_installed() -> None:
+    """Refuse where PySpark or Java is missing."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise CommandError(
+            "the demo runs on Spark, and pyspark is not installed; "
+            f"install penstock with its extra 'spark', {_INSTEAD}"
+        )
+    home = os.environ.get("JAVA_HOME")
+    java = Path(home) / "bin" / "java" if home else shutil.which("java")
+    if java is None or not os.access(java, os.X_OK):
+        got = f"JAVA_HOME is {home!r}" if home else "JAVA_HOME is not set, nor is java on the PATH"
+        raise CommandError(
+            f"the demo runs on Spark, and no Java was found: {got}; "
+            f"set JAVA_HOME to a JDK 17 or newer, {_INSTEAD}"
+        )
+
+
+@contextmanager
+def local_spark(name: str, cores: int) -> Iterator[tuple[Any, Path]]:
+    """A session, and the directory for all that a query of it writes."""
+    from penstock.spark.local import LOG, local_session
+
+    directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    kept = False
+    try:
+        spark = local_session(name, directory, cores)
+        try:
+            yield spark, directory
+        finally:
+            spark.stop()
+    except PenstockError:
+        raise
+    except Exception as error:  # Spark, Java and the calls between raise many
+        kept = True
+        raise CommandError(
+            f"Spark failed: {first_line(error)}; see its log, {directory / LOG}, {_INSTEAD}"
+        ) from error
+    finally:
+        if not kept:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def interrupts_noted() -> Iterator[threading.Event]:
+    """Ctrl-C is noted and changes nothing else: a call into Java must not be cut short.
+
+    The second one ends the command in the usual way.
+    """
+    interrupted = threading.Event()
+
+    def note(number: int, frame: object) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
