@@ -8,12 +8,12 @@ WITH_JDK = JAVA_HOME="$$(scripts/jdk)"
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-jit test-nojit check lint format types contract bench jdk lock clean
+.PHONY: help demo test test-jit test-nojit kills check lint format types contract bench jdk lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(INSTALLED) jdk ## join two generated streams and show what came out
+demo: $(INSTALLED) jdk ## join the streams of an auction site on Spark, and watch it
 	$(WITH_JDK) $(BIN)/penstock demo
 
 test: test-jit test-nojit ## run all tests, then the small ones again with the JIT off
@@ -26,6 +26,9 @@ test-nojit: $(INSTALLED) jdk
 	mkdir -p build
 	$(WITH_JDK) NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m jit_off
 	$(BIN)/coverage report
+
+kills: $(INSTALLED) jdk ## kill Spark's processes at random moments, for some minutes
+	$(WITH_JDK) PYTHONPATH=tests $(BIN)/python -m kills $(SEED)
 
 check: lint types contract test ## lint, types, layers, tests: what .ci/run calls
 
@@ -43,8 +46,8 @@ types: $(INSTALLED) ## check types
 contract: $(INSTALLED) ## check that each layer imports only the layers below it
 	$(BIN)/lint-imports --no-logo
 
-bench: $(INSTALLED) ## measure against peers, as ratios in one run
-	$(BIN)/python -m benchmarks
+bench: $(INSTALLED) jdk ## measure against peers, as ratios in one run
+	$(WITH_JDK) $(BIN)/python -m benchmarks
 
 jdk: ## find a JDK 17 or newer, or install one
 	@scripts/jdk --install > /dev/null

@@ -29,6 +29,7 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark import bucket as bucket_module
 from penstock.spark.bucket import Bucket
+from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.mapped import MappedFiles
 from penstock.spark.packing import Packer, blob_schema, read_blob
@@ -181,7 +182,7 @@ class Simulation:
             batch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
             middle = int(self._random.integers(0, len(rows) + 1))
             for part in (batch[:middle], batch[middle:]):
-                for packed in Packer(self._binding, number, BUCKETS)([part]):
+                for packed in Packer(self._binding, number, BucketCount(BUCKETS))([part]):
                     for row in packed.to_pylist():
                         if row["data"] is None:
                             continue

@@ -113,3 +113,11 @@ def test_mapped_files_are_private_few_and_found_by_another_worker(tmp_path: Path
     assert home.stat().st_mode & 0o077 == 0
     (offered,) = home.iterdir()
     assert len(list(offered.iterdir())) < 20
+
+
+def test_another_number_of_buckets_is_refused() -> None:
+    state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    binding = Binding.of(QUERY).bound_with({0: SCHEMA, 1: SCHEMA})
+    other = Bucket(binding, Plan.of(QUERY), ProcessMemory(), count=3)
+    with pytest.raises(ps.SnapshotError, match="into 1 buckets.*pass buckets=1 to on_spark"):
+        stepped(state, other, b=rows(2))

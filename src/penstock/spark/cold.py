@@ -72,10 +72,12 @@ class Manifest:
     token: of the hot state that equals the segments. watermark: the highest seen.
     timer: the watermark at which the bucket will be woken; None when it will not.
     reached: the watermarks of the streams at the end of the history it began with.
+    buckets: how many there are, itself included.
     """
 
     query: Mapping[str, Any]
     columns: list[dict[str, str]]
+    buckets: int
     segments: list[list[Segment]]
     arrived: list[int]
     late: list[int]
@@ -87,12 +89,13 @@ class Manifest:
     reached: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, binding: Binding) -> Manifest:
+    def of(cls, binding: Binding, buckets: int) -> Manifest:
         """That of a bucket nothing has come to."""
         streams = len(binding.query.streams)
         return cls(
             query=binding.query.describe(),
             columns=_columns(binding),
+            buckets=buckets,
             segments=[[] for _ in range(streams)],
             arrived=[0] * streams,
             late=[0] * streams,
@@ -104,7 +107,7 @@ class Manifest:
         return seal(json.dumps(asdict(self)).encode(), json.dumps(self.query))
 
     @classmethod
-    def unpack(cls, data: bytes, binding: Binding) -> Manifest:
+    def unpack(cls, data: bytes, binding: Binding, buckets: int) -> Manifest:
         """From its bytes, if it is of this query; columns added since are taken on."""
         manifest = cls(**json.loads(bytes(unseal(data, "bucket"))))
         manifest.segments = [
@@ -112,6 +115,11 @@ class Manifest:
             for segments in manifest.segments
         ]
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
+        if manifest.buckets != buckets:
+            raise SnapshotError(
+                f"the checkpoint divides keys into {manifest.buckets} buckets, and this query into "
+                f"{buckets}; pass buckets={manifest.buckets} to on_spark, or use a new checkpoint"
+            )
         columns = _columns(binding)
         for name, was, now in zip(binding.query.names, manifest.columns, columns, strict=True):
             _check_columns(name, was, now)

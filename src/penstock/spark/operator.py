@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -28,6 +28,7 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.spark.bucket import release_parts
+from penstock.spark.bucket_count import MOST_BUCKETS, BucketCount
 from penstock.spark.packing import PACKED, Packer, blob_schema, read_blob
 from penstock.spark.processor import OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
@@ -36,9 +37,6 @@ from penstock.spark.unpacking import KIND, Unpacker, output_schema
 from penstock.spark.watermarks import declared, joins_before, union, watermarked, with_event_time
 
 __all__ = ["Options", "join_on_spark"]
-
-_BUCKETS_PER_PARTITION: Final = 4
-_MOST_BUCKETS: Final = (1 << 15) - 1
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def join_on_spark(
         union(watermarked(binding, frames, packed, ahead, horizon))
         .groupBy("bucket")
         .transformWithStateInPandas(
-            JoinProcessor(binding, plan, place, horizon, keep_late=kind),
+            JoinProcessor(binding, plan, place, count, horizon, keep_late=kind),
             OUTPUT,
             "Append",
             "EventTime",
@@ -162,13 +160,10 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
     return binding
 
 
-def _buckets(spark: Any, given: int | None) -> int:
-    if given is not None:
-        if not isinstance(given, int) or not 1 <= given <= _MOST_BUCKETS:
-            raise PlanError(f"buckets must be 1 to {_MOST_BUCKETS:,}, got {given!r}")
-        return given
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
-    return min(_BUCKETS_PER_PARTITION * partitions, _MOST_BUCKETS)
+def _buckets(spark: Any, given: int | None) -> BucketCount:
+    if given is not None and (not isinstance(given, int) or not 1 <= given <= MOST_BUCKETS):
+        raise PlanError(f"buckets must be 1 to {MOST_BUCKETS:,}, got {given!r}")
+    return BucketCount(given, int(spark.conf.get("spark.sql.shuffle.partitions", "200")))
 
 
 def _counters() -> list[Any]:

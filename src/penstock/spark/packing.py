@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 
 from penstock.model.binding import Binding
 from penstock.runtime.intake import event_times, fit
+from penstock.spark.bucket_count import BucketCount
 from penstock.state.arena import Words
 from penstock.state.keys import key_words
 from penstock.state.storage import take_rows
@@ -92,7 +93,7 @@ class Packer:
 
     binding: Binding
     stream: int
-    buckets: int
+    buckets: BucketCount
     tick_all: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,10 +114,11 @@ class Packer:
         rows = pa.concat_batches([in_schema(batch, schema) for batch in batches])
         rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
         ts = event_times(self.binding.query, self.stream, rows).ts
-        buckets = self._buckets(rows)
+        count = self.buckets.here()
+        buckets = self._buckets(rows, count)
         order = np.argsort(buckets, kind="stable")
         rows, ts, buckets = take_rows(rows, order), ts[order], buckets[order]
-        ends = np.searchsorted(buckets, np.arange(self.buckets), side="right").tolist()
+        ends = np.searchsorted(buckets, np.arange(count), side="right").tolist()
         blobs: list[tuple[int, int, int | None, bytes | None]] = []
         for bucket, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
             if begin < end:
@@ -125,14 +127,14 @@ class Packer:
             newest = int(ts.max())
             if self.tick_all:
                 tick = newest.to_bytes(8, "little", signed=True)
-                blobs += [(bucket, self.stream, newest, tick) for bucket in range(self.buckets)]
-            else:  # in a bucket that is called anyway
-                blobs.append((blobs[0][0], self.stream, newest, None))
+                blobs += [(bucket, self.stream, newest, tick) for bucket in range(count)]
+            else:  # in bucket 0, which so is called in every batch
+                blobs.append((0, self.stream, newest, None))
         columns = zip(*blobs, strict=True) if blobs else ((), (), (), ())
         arrays = [pa.array(column, field.type) for column, field in zip(columns, BLOB, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=BLOB)
 
-    def _buckets(self, rows: pa.RecordBatch) -> Words:
+    def _buckets(self, rows: pa.RecordBatch, count: int) -> Words:
         keys = [rows.column(name) for name in self.binding.query.keys[self.stream]]
         words, _ = key_words(keys, self.binding.key_kinds)
         mixed = words.view(np.uint64)
@@ -140,7 +142,7 @@ class Packer:
             mixed = mixed * multiplier
             mixed ^= mixed >> _HALF
         # 16 bits are sorted by counting, in one pass; more buckets there are not.
-        buckets: Words = (mixed % np.uint64(self.buckets)).astype(np.int16)
+        buckets: Words = (mixed % np.uint64(count)).astype(np.int16)
         return buckets
 
 

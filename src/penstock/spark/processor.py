@@ -14,6 +14,7 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket import Bucket, Step
+from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.mapped import MappedFiles
 from penstock.spark.packing import blob_schema, read_blob, tick_time, write_blob
@@ -49,9 +50,17 @@ class JoinProcessor(StatefulProcessor):
     """One bucket at a time, as Spark asks for it."""
 
     def __init__(
-        self, binding: Binding, plan: Plan, place: Place, horizon_ms: int, keep_late: bool
+        self,
+        binding: Binding,
+        plan: Plan,
+        place: Place,
+        buckets: BucketCount,
+        horizon_ms: int,
+        *,
+        keep_late: bool,
     ) -> None:
         self._place = place
+        self._buckets = buckets
         self._binding = binding
         self._plan = plan
         self._keep_late = keep_late
@@ -121,7 +130,8 @@ class JoinProcessor(StatefulProcessor):
 
     def _bucket_worker(self) -> Bucket:
         if self._bucket is None:  # not in init, which also runs on the driver
-            self._bucket = Bucket(self._binding, self._plan, _hot_state(self._place))
+            hot = _hot_state(self._place)
+            self._bucket = Bucket(self._binding, self._plan, hot, self._buckets.here())
         return self._bucket
 
     def _output(self, step: Step) -> Iterator[pd.DataFrame]:

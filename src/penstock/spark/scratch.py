@@ -1,8 +1,9 @@
 """Where the hot state of a query is kept on each host, and when it goes.
 
 On a local master the driver names the directory, `<scratch>/penstock-<user>/<pid>.<random>`,
-and removes it when the query has ended; that of a driver which was killed goes with the next
-clean-up by any query of this user. On a cluster it is inside the directory that Spark gives to
+and removes it when the query has ended; that of a driver which was killed, or of a query that
+failed in its first batch, goes with the next clean-up by any query of this user once the driver
+is gone. On a cluster it is inside the directory that Spark gives to
 each executor and removes with it; what a query left in an executor that lives on goes an hour
 after it was last used.
 """
