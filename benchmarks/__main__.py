@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
-from benchmarks import memory, throughput
+from benchmarks import memory, on_spark, throughput
 from benchmarks.measure import Measurement
 
 BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
@@ -29,6 +29,10 @@ BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
     "live": throughput.live,
     "state": memory.state,
     "flat": memory.flat,
+    "spark_small": on_spark.spark_small,
+    "spark_narrow": on_spark.spark_narrow,
+    "spark_wide": on_spark.spark_wide,
+    "spark_steady": on_spark.spark_steady,
 }
 
 _RESULTS: Final = Path(__file__).parent / "results"
@@ -40,7 +44,7 @@ def main() -> int:
         prog="python -m benchmarks",
         description="Measures penstock. Each benchmark prints a number and the bound it must keep.",
         epilog="\n".join(
-            f"{name:<8} {(run.__doc__ or '').splitlines()[0]}" for name, run in BENCHMARKS.items()
+            f"{name:<12} {(run.__doc__ or '').splitlines()[0]}" for name, run in BENCHMARKS.items()
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -107,7 +111,7 @@ def _written(measurements: list[Measurement]) -> Path:
         "versions": {
             "python": platform.python_version(),
             "penstock": penstock.__version__,
-            **{name: version(name) for name in ("numba", "pyarrow", "duckdb")},
+            **{name: version(name) for name in ("numba", "pyarrow", "duckdb", "pyspark")},
         },
         "measurements": [{**asdict(one), "passed": one.passed} for one in measurements],
     }

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import penstock as ps
+from penstock.spark.bucket_count import partition_of
 from penstock.testing import assert_joined
 from spark_files import QUERY, SCHEMA, Source, batch, embedded, joined, rows_of, run
 
@@ -172,3 +173,9 @@ def test_what_does_not_fit(spark: SparkSession, sources: dict[str, Source]) -> N
         QUERY.on_spark(frames, initial={"a": still.withColumn("v", F.lit("x"))})
     with pytest.raises(ps.SchemaError, match="no key column 'k'"):
         QUERY.on_spark(a=still.drop("k"), b=still)
+
+
+def test_where_spark_sends_a_bucket(spark: SparkSession) -> None:
+    """Our arithmetic is Spark's."""
+    rows = spark.range(-5, 2000).selectExpr("int(id) AS b", "pmod(hash(int(id)), 7) AS p")
+    assert all(partition_of(row["b"], 7) == row["p"] for row in rows.collect())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket import MANY_SEGMENTS, Bucket
+from penstock.spark.bucket_count import BucketCount, partition_of
 from penstock.spark.hot import ProcessMemory
 from penstock.spark.mapped import MappedFiles
 from spark_simulator import AttemptStore, Committed
@@ -121,3 +123,11 @@ def test_another_number_of_buckets_is_refused() -> None:
     other = Bucket(binding, Plan.of(QUERY), ProcessMemory(), count=3)
     with pytest.raises(ps.SnapshotError, match="pass buckets=1 to on_spark"):
         stepped(state, other, b=rows(2))
+
+
+@pytest.mark.parametrize(("count", "partitions"), [(8, 2), (1, 3), (7, 3), (800, 200)])
+def test_buckets_are_spread_evenly(count: int, partitions: int) -> None:
+    names = BucketCount(count, partitions).names()
+    assert len(set(names)) == count
+    shares = Counter(partition_of(name, partitions) for name in names)
+    assert max(shares.values()) <= -(-count // partitions)

@@ -1,23 +1,28 @@
-"""Into how many buckets keys are divided: a number that must not change under a checkpoint.
+"""Into how many buckets keys are divided, and what they are called.
 
-Unless it is given it is four for each shuffle partition, and how many of these there are is
-for Spark to say when a batch runs: a query that is started again keeps the partitions of its
-checkpoint, whatever the session says by then. Spark tells its tasks, so they are asked, not
-the session. Bucket 0 is called in every batch, so a number that was changed by hand is refused
-before anything is written.
+The number must not change under a checkpoint. Unless it is given it is four for each shuffle
+partition, and how many of these there are is for Spark to say when a batch runs: a query that
+is started again keeps the partitions of its checkpoint, whatever the session says by then.
+Spark tells its tasks, so they are asked, not the session. The first bucket is called in every
+batch, so a number that was changed by hand is refused before anything is written.
+
+Spark sends a bucket to a partition by the hash of its name. Names are chosen so that every
+partition gets as many buckets as any other: of 0 to 7, five would go to one of two.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Final
 
 from pyspark import TaskContext
 
-__all__ = ["MOST_BUCKETS", "BucketCount"]
+__all__ = ["MOST_BUCKETS", "BucketCount", "partition_of"]
 
 MOST_BUCKETS: Final = (1 << 15) - 1
 _PER_PARTITION: Final = 4
+_WORD: Final = (1 << 32) - 1
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 
 
@@ -32,7 +37,44 @@ class BucketCount:
         """The number, in this task."""
         if self.given is not None:
             return self.given
+        return min(_PER_PARTITION * self._partitions(), MOST_BUCKETS)
+
+    def names(self) -> tuple[int, ...]:
+        """What they are called, in this task; the first is called in every batch."""
+        return _spread(self.here(), self._partitions())
+
+    def _partitions(self) -> int:
         task = TaskContext.get()
         told = task.getLocalProperty(_PARTITIONS) if task is not None else None
-        partitions = int(told) if told is not None else self.partitions
-        return min(_PER_PARTITION * partitions, MOST_BUCKETS)
+        return int(told) if told is not None else self.partitions
+
+
+@functools.cache
+def _spread(count: int, partitions: int) -> tuple[int, ...]:
+    """So many names, at most one more of them in one partition than in another."""
+    names: list[int] = []
+    room = [count // partitions + (each < count % partitions) for each in range(partitions)]
+    name = 0
+    while len(names) < count:
+        partition = partition_of(name, partitions)
+        if room[partition]:
+            room[partition] -= 1
+            names.append(name)
+        name += 1
+    return tuple(names)
+
+
+def partition_of(name: int, partitions: int) -> int:
+    """Where Spark sends an int: its 32-bit MurmurHash3 with seed 42, modulo the partitions."""
+    word = _rotated(name * 0xCC9E_2D51, 15) * 0x1B87_3593 & _WORD
+    mixed = (_rotated(42 ^ word, 13) * 5 + 0xE654_6B64) & _WORD
+    mixed ^= 4  # the length in bytes
+    for shift, factor in ((16, 0x85EB_CA6B), (13, 0xC2B2_AE35), (16, 1)):
+        mixed = (mixed ^ mixed >> shift) * factor & _WORD
+    signed = mixed - (mixed >> 31 << 32)
+    return signed % partitions
+
+
+def _rotated(word: int, bits: int) -> int:
+    word &= _WORD
+    return (word << bits | word >> (32 - bits)) & _WORD

@@ -52,8 +52,11 @@ class MappedMemory:
         self._names: dict[int, str] = {}
         self._next = 0
         self.is_whole = True  # whether every buffer is in a file
+        self.is_attaching = False  # whether what is asked for will be replaced by what is there
 
     def allocate(self, size: int) -> Bytes:
+        if self.is_attaching:
+            return Heap().allocate(size)
         name = f"{self._next}.{secrets.token_hex(4)}"
         self._next += 1
         try:
@@ -104,7 +107,9 @@ class MappedFiles:
             state = json.loads((memory.directory / _STATE).read_bytes())
             if state["boot"] != _boot() or state["made_for"] != _made_for(binding, plan):
                 raise ValueError("made elsewhere")
+            memory.is_attaching = True
             driver = Driver(binding, plan, memory)
+            memory.is_attaching = False
             driver.load(_attached(state["driver"], memory))
         except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(memory.directory, ignore_errors=True)

@@ -39,10 +39,13 @@ __all__ = [
     "in_schema",
     "read_blob",
     "tick_time",
-    "write_blob",
+    "write_blobs",
 ]
 
-PACKED_BYTES: Final = 32 << 20
+PACKED_BYTES: Final = 8 << 20
+# Java's garbage collector keeps what is larger than half a region, 1 MB or less, apart from the
+# rest, and its heap grows for it: blobs are cut so that they stay below.
+BLOB_BYTES: Final = 400 << 10
 
 # A packed row: which bucket and stream, and the rows, with a null for time; or in a tick the
 # greatest event time, with a null for data; in that of a history, the same in microseconds.
@@ -71,10 +74,11 @@ def blob_schema(binding: Binding, stream: int) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def write_blob(batch: pa.RecordBatch) -> bytes:
-    """The bytes of a record batch, without its schema."""
-    data: bytes = batch.serialize().to_pybytes()
-    return data
+def write_blobs(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """The bytes of a record batch, without its schema, in pieces of a size that Java likes."""
+    count = max(1, len(batch) * BLOB_BYTES // max(batch.nbytes, 1))
+    for begin in range(0, len(batch), count):
+        yield batch[begin : begin + count].serialize().to_pybytes()
 
 
 def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -114,22 +118,22 @@ class Packer:
         rows = pa.concat_batches([in_schema(batch, schema) for batch in batches])
         rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
         ts = event_times(self.binding.query, self.stream, rows).ts
-        count = self.buckets.here()
-        buckets = self._buckets(rows, count)
+        names = self.buckets.names()
+        buckets = self._buckets(rows, len(names))
         order = np.argsort(buckets, kind="stable")
         rows, ts, buckets = take_rows(rows, order), ts[order], buckets[order]
-        ends = np.searchsorted(buckets, np.arange(count), side="right").tolist()
+        ends = np.searchsorted(buckets, np.arange(len(names)), side="right").tolist()
         blobs: list[tuple[int, int, int | None, bytes | None]] = []
-        for bucket, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-            if begin < end:
-                blobs.append((bucket, self.stream, None, write_blob(rows[begin:end])))
+        for bucket, begin, end in zip(names, [0, *ends], ends, strict=False):
+            for data in write_blobs(rows[begin:end]):
+                blobs.append((bucket, self.stream, None, data))
         if blobs:
             newest = int(ts.max())
             if self.tick_all:
                 tick = newest.to_bytes(8, "little", signed=True)
-                blobs += [(bucket, self.stream, newest, tick) for bucket in range(count)]
-            else:  # in bucket 0, which so is called in every batch
-                blobs.append((0, self.stream, newest, None))
+                blobs += [(bucket, self.stream, newest, tick) for bucket in names]
+            else:  # in the first bucket, which so is called in every batch
+                blobs.append((names[0], self.stream, newest, None))
         columns = zip(*blobs, strict=True) if blobs else ((), (), (), ())
         arrays = [pa.array(column, field.type) for column, field in zip(columns, BLOB, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=BLOB)

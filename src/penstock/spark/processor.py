@@ -18,7 +18,7 @@ from penstock.spark.bucket import Bucket, Step
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.mapped import MappedFiles
-from penstock.spark.packing import blob_schema, read_blob, tick_time, write_blob
+from penstock.spark.packing import blob_schema, read_blob, tick_time, write_blobs
 from penstock.spark.scratch import Place
 
 __all__ = ["OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
@@ -30,8 +30,6 @@ OUTPUT: Final = (
     "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint"
 )
 RESULT: Final = -1  # in place of a stream: joined rows
-
-_BLOB_ROWS: Final = 1 << 18
 
 
 @functools.cache
@@ -141,12 +139,13 @@ class JoinProcessor(StatefulProcessor):
         late = sum(len(rows) for rows in step.late.values())
         counters = (step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt))
         rows: list[tuple[Any, ...]] = [
-            (RESULT, write_blob(batch), *counters)
-            for batch in step.results.combine_chunks().to_batches(max_chunksize=_BLOB_ROWS)
+            (RESULT, data, *counters)
+            for batch in step.results.to_batches()
+            for data in write_blobs(batch)
         ]
         if self._keep_late:
             for stream, batch in step.late.items():
-                rows.append((stream, write_blob(batch), *counters))
+                rows += [(stream, data, *counters) for data in write_blobs(batch)]
         rows = rows or [(RESULT, None, *counters)]
         # Counters are summed over the rows of all buckets: each is to count once.
         rows[1:] = [(*row[:2], 0, 0, 0, 0, 0) for row in rows[1:]]
@@ -165,8 +164,6 @@ class StateStore:
         self._segments = handle.getMapState("segments", "stream int, number bigint", "data binary")
 
     def read_manifest(self) -> bytes | None:
-        if not self._manifest.exists():
-            return None
         value = self._manifest.get()
         return None if value is None else bytes(value[0])
 

@@ -84,7 +84,7 @@ def watermarked(
         .groupBy("clock")
         .transformWithStateInPandas(ClockProcessor(query), WATERMARKS, "Append", "None")
         .select(
-            F.lit(0).alias("bucket"),
+            F.lit(0).alias("bucket"),  # one that may be called for nothing
             F.lit(0).alias("stream"),
             F.timestamp_micros("time_us").alias("time"),
             F.lit(None).cast("binary").alias("data"),

@@ -131,6 +131,8 @@ class Windows:
             ring.sweep(self.state, number, watermark)
             ring.bury_outranked(self.state, number)
             tail, head = self.tail_and_head(number)
+            if head - tail + count <= sizes[number]:
+                continue
             needed = self.live(number) + count
             if head - tail > self.live(number):
                 # Holes will come again: half stays free, and what all windows hold is worth
