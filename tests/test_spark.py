@@ -152,11 +152,21 @@ def test_what_does_not_fit(spark: SparkSession, sources: dict[str, Source]) -> N
     still = spark.createDataFrame([], SCHEMA)
     with pytest.raises(ps.InputError, match="each stream"):
         QUERY.on_spark(a=frames["a"])
-    with pytest.raises(ps.InputError, match="rules out a lateness for the stream"):
-        QUERY.on_spark(a=frames["a"], b=frames["b"].withWatermark("ts", "1 second"))
-    elsewhere = frames["a"].withColumn("x", F.col("ts")).withWatermark("x", "1 second")
-    with pytest.raises(ps.InputError, match="the stream's time is 'ts'"):
-        QUERY.on_spark(a=elsewhere, b=frames["b"])
+    with pytest.raises(ps.InputError, match="leave out withWatermark"):
+        QUERY.on_spark(a=frames["a"].withWatermark("ts", "1 second"), b=frames["b"])
+    pairs = QUERY.on_spark(frames)
+    others = [ps.Stream("ab", time="a_ts"), ps.Stream("b", time="ts")]
+    with pytest.raises(ps.InputError, match="name 'event_time'"):
+        ps.WindowJoin(others, on={"ab": "a_k", "b": "k"}, within="1 s").on_spark(
+            ab=pairs, b=frames["b"]
+        )
+    windowed = pairs.select(F.window("event_time", "1 second").alias("w"), "a_k")
+    marked = windowed.select(F.window_time("w").alias("event_time"), "a_k")
+    counted = [ps.Stream("ab", time="event_time", lateness="1 s"), ps.Stream("b", time="ts")]
+    with pytest.raises(ps.InputError, match="leave"):
+        ps.WindowJoin(counted, on={"ab": "a_k", "b": "k"}, within="1 s").on_spark(
+            ab=marked, b=frames["b"]
+        )
     with pytest.raises(ps.InputError, match="isStreaming"):
         QUERY.on_spark(a=frames["a"], b=still)
     with pytest.raises(ps.InputError, match="Spark DataFrame"):

@@ -93,6 +93,10 @@ def test_settings_that_are_missing_or_wrong(
     with pytest.raises(ps.PlanError, match="keeps its state in RocksDB"):
         QUERY.on_spark(frames)
     spark.conf.set(session._PROVIDER, session._ROCKSDB)
+    spark.conf.set(session._POLICY, "max")
+    with pytest.raises(ps.PlanError, match="the fastest stream"):
+        QUERY.on_spark(frames)
+    spark.conf.unset(session._POLICY)
 
 
 def test_hot_state_goes_with_the_query(

@@ -120,7 +120,7 @@ def test_mapped_files_are_private_few_and_found_by_another_worker(tmp_path: Path
 def test_another_number_of_buckets_is_refused() -> None:
     state, _ = stepped(Committed(), bucket_of(), a=rows(1))
     binding = Binding.of(QUERY).bound_with({0: SCHEMA, 1: SCHEMA})
-    other = Bucket(binding, Plan.of(QUERY), ProcessMemory(), count=3)
+    other = Bucket(binding, Plan.of(QUERY), ProcessMemory(), division=(3, 2))
     with pytest.raises(ps.SnapshotError, match="pass buckets=1 to on_spark"):
         stepped(state, other, b=rows(2))
 
@@ -130,4 +130,5 @@ def test_buckets_are_spread_evenly(count: int, partitions: int) -> None:
     names = BucketCount(count, partitions).names()
     assert len(set(names)) == count
     shares = Counter(partition_of(name, partitions) for name in names)
+    assert names[0] == 0
     assert max(shares.values()) <= -(-count // partitions)

@@ -64,8 +64,10 @@ def release_parts(
 class Bucket:
     """Works on buckets of one query, one at a time."""
 
-    def __init__(self, binding: Binding, plan: Plan, hot: HotState, count: int = 1) -> None:
-        self._count = count  # of all buckets there are
+    def __init__(
+        self, binding: Binding, plan: Plan, hot: HotState, division: tuple[int, int] = (1, 1)
+    ) -> None:
+        self._division = division  # how many buckets there are, over how many partitions
         self._binding = binding
         self._plan = plan
         self._hot = hot
@@ -140,8 +142,8 @@ class Bucket:
     def _manifest(self, store: Store) -> tuple[Manifest, bool]:
         data = store.read_manifest()
         if data is None:
-            return Manifest.of(self._binding, self._count), True
-        return Manifest.unpack(data, self._binding, self._count), False
+            return Manifest.of(self._binding, self._division), True
+        return Manifest.unpack(data, self._binding, self._division), False
 
     def _fill(self, store: Store, manifest: Manifest, watermark: int) -> Driver:
         """The windows, from segments."""

@@ -3,8 +3,8 @@
 The number must not change under a checkpoint. Unless it is given it is four for each shuffle
 partition, and how many of these there are is for Spark to say when a batch runs: a query that
 is started again keeps the partitions of its checkpoint, whatever the session says by then.
-Spark tells its tasks, so they are asked, not the session. The first bucket is called in every
-batch, so a number that was changed by hand is refused before anything is written.
+Spark tells its tasks, so they are asked, not the session. Bucket 0 is always there and is called
+in every batch, so a number that was changed by hand is refused before anything is written.
 
 Spark sends a bucket to a partition by the hash of its name. Names are chosen so that every
 partition gets as many buckets as any other: of 0 to 7, five would go to one of two.
@@ -23,7 +23,11 @@ __all__ = ["MOST_BUCKETS", "BucketCount", "partition_of"]
 MOST_BUCKETS: Final = (1 << 15) - 1
 _PER_PARTITION: Final = 4
 _WORD: Final = (1 << 32) - 1
-_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+# Spark writes the partitions of the checkpoint to the first when a query is started again.
+_PARTITIONS: Final = (
+    "spark.sql.streaming.internal.stateStore.partitions",
+    "spark.sql.shuffle.partitions",
+)
 
 
 @dataclass(frozen=True)
@@ -37,28 +41,31 @@ class BucketCount:
         """The number, in this task."""
         if self.given is not None:
             return self.given
-        return min(_PER_PARTITION * self._partitions(), MOST_BUCKETS)
+        return min(_PER_PARTITION * self.partitions_here(), MOST_BUCKETS)
 
     def names(self) -> tuple[int, ...]:
-        """What they are called, in this task; the first is called in every batch."""
-        return _spread(self.here(), self._partitions())
+        """What they are called, in this task; the first of them is 0."""
+        return _spread(self.here(), self.partitions_here())
 
-    def _partitions(self) -> int:
+    def partitions_here(self) -> int:
+        """The shuffle partitions of the query, in this task."""
         task = TaskContext.get()
-        told = task.getLocalProperty(_PARTITIONS) if task is not None else None
-        return int(told) if told is not None else self.partitions
+        told = [task.getLocalProperty(each) for each in _PARTITIONS] if task is not None else []
+        return next((int(each) for each in told if each is not None), self.partitions)
 
 
 @functools.cache
 def _spread(count: int, partitions: int) -> tuple[int, ...]:
     """So many names, at most one more of them in one partition than in another."""
     names: list[int] = []
-    room = [count // partitions + (each < count % partitions) for each in range(partitions)]
+    filled = [0] * partitions
+    fair, extra = divmod(count, partitions)
     name = 0
     while len(names) < count:
         partition = partition_of(name, partitions)
-        if room[partition]:
-            room[partition] -= 1
+        if filled[partition] < fair or (filled[partition] == fair and extra):
+            extra -= filled[partition] == fair
+            filled[partition] += 1
             names.append(name)
         name += 1
     return tuple(names)

@@ -72,12 +72,12 @@ class Manifest:
     token: of the hot state that equals the segments. watermark: the highest seen.
     timer: the watermark at which the bucket will be woken; None when it will not.
     reached: the watermarks of the streams at the end of the history it began with.
-    buckets: how many there are, itself included.
+    division: how many buckets there are, itself included, over how many partitions.
     """
 
     query: Mapping[str, Any]
     columns: list[dict[str, str]]
-    buckets: int
+    division: tuple[int, int]
     segments: list[list[Segment]]
     arrived: list[int]
     late: list[int]
@@ -89,13 +89,13 @@ class Manifest:
     reached: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, binding: Binding, buckets: int) -> Manifest:
+    def of(cls, binding: Binding, division: tuple[int, int]) -> Manifest:
         """That of a bucket nothing has come to."""
         streams = len(binding.query.streams)
         return cls(
             query=binding.query.describe(),
             columns=_columns(binding),
-            buckets=buckets,
+            division=division,
             segments=[[] for _ in range(streams)],
             arrived=[0] * streams,
             late=[0] * streams,
@@ -107,19 +107,28 @@ class Manifest:
         return seal(json.dumps(asdict(self)).encode(), json.dumps(self.query))
 
     @classmethod
-    def unpack(cls, data: bytes, binding: Binding, buckets: int) -> Manifest:
+    def unpack(cls, data: bytes, binding: Binding, division: tuple[int, int]) -> Manifest:
         """From its bytes, if it is of this query; columns added since are taken on."""
-        manifest = cls(**json.loads(bytes(unseal(data, "bucket"))))
+        try:
+            manifest = cls(**json.loads(bytes(unseal(data, "bucket"))))
+        except TypeError as error:
+            raise SnapshotError(
+                f"the checkpoint is of another version of penstock: {error}; "
+                "go on with that version, or use a new checkpoint"
+            ) from error
         manifest.segments = [
             [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
             for segments in manifest.segments
         ]
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
-        if manifest.buckets != buckets:
+        if tuple(manifest.division) != division:
+            buckets, partitions = manifest.division
             raise SnapshotError(
-                f"the checkpoint divides keys into {manifest.buckets} buckets, and this query into "
-                f"{buckets}; pass buckets={manifest.buckets} to on_spark, or use a new checkpoint"
+                f"the checkpoint divides keys into {buckets} buckets over {partitions} partitions, "
+                f"and this query into {division[0]} over {division[1]}; pass buckets={buckets} to "
+                f"on_spark, with spark.sql.shuffle.partitions={partitions}, or use a new checkpoint"
             )
+        manifest.division = division
         columns = _columns(binding)
         for name, was, now in zip(binding.query.names, manifest.columns, columns, strict=True):
             _check_columns(name, was, now)

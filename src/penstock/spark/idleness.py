@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.engine.clock import BEGINNING, Clock
@@ -118,9 +119,11 @@ class ClockProcessor(StatefulProcessor):
             for stream, time_us in zip(frame["stream"], frame["time_us"], strict=True):
                 newest[stream] = max(newest.get(stream, BEGINNING), time_us)
         before = self._state.get() if self._state.exists() else None
+        task = TaskContext.get()
         data, watermark = ticked(
             self._query,
-            self._run,
+            # Spark's id of this run of the query.
+            (task and task.getLocalProperty("spark.jobGroup.id")) or self._run,
             None if before is None else bytes(before[0]),
             newest,
             now_us / 1e6,

@@ -101,6 +101,7 @@ class MappedFiles:
         memory = MappedMemory(self._private(make=False))
         try:
             (self._home / f"{bucket}.{token}").rename(memory.directory)
+            os.utime(memory.directory)
         except OSError:
             return None
         try:
@@ -128,6 +129,7 @@ class MappedFiles:
         state = json.dumps({"boot": _boot(), "made_for": made_for, "driver": tree})
         try:
             (memory.directory / _STATE).write_text(state)
+            os.utime(memory.directory)  # when it was last used: renaming does not tell
             for file in memory.directory.iterdir():
                 if file.name not in used:
                     file.unlink()
@@ -139,9 +141,11 @@ class MappedFiles:
 
     def _private(self, make: bool = True) -> Path:
         directory = self._home / f"claimed.{os.getpid()}.{secrets.token_hex(8)}"
-        self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if make:
-            directory.mkdir(mode=0o700)
+        # Without it nothing is found here, and nothing is published.
+        with suppress(OSError):
+            self._home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if make:
+                directory.mkdir(mode=0o700)
         return directory
 
     def _clean_up(self, bucket: str) -> None:

@@ -66,8 +66,6 @@ def join_on_spark(
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     binding = _bind(query, frames, kind)
-    ahead = declared(query, frames)
-    horizon = min([horizon_ms(binding), *ahead.values()])
     history = _history(query, frames, options.initial, streaming)
     count = _buckets(spark, options.buckets)
     packed = [
@@ -78,6 +76,8 @@ def join_on_spark(
     if not streaming:
         grouped = union(packed).groupBy("bucket")
         return grouped.applyInArrow(whole_join(binding, plan, kind), schema)
+    ahead = declared(query, frames)
+    horizon = min([horizon_ms(binding), *ahead.values()])
     past = [
         history[name].mapInArrow(Packer(binding, stream, count, tick_all=True), PACKED)
         for stream, name in enumerate(query.names)

@@ -32,7 +32,7 @@ OUTPUT: Final = (
 RESULT: Final = -1  # in place of a stream: joined rows
 
 
-@functools.cache
+@functools.lru_cache(maxsize=4)
 def _hot_state(place: Place) -> HotState:
     """That of a query, one for each worker process: workers serve many batches."""
     root = place.root()
@@ -112,7 +112,8 @@ class JoinProcessor(StatefulProcessor):
         timerValues: Any,
         expiredTimerInfo: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
-        # A bucket that data came to in this batch has given its counters already.
+        # A bucket that data came to in this batch has given its counters already, and others
+        # are not of this batch: a timer gives no counters.
         for frame in self._stepped(key, {}, timerValues):
             if frame["data"].notna().any():
                 yield frame
@@ -132,7 +133,8 @@ class JoinProcessor(StatefulProcessor):
     def _bucket_worker(self) -> Bucket:
         if self._bucket is None:  # not in init, which also runs on the driver
             hot = _hot_state(self._place)
-            self._bucket = Bucket(self._binding, self._plan, hot, self._buckets.here())
+            division = (self._buckets.here(), self._buckets.partitions_here())
+            self._bucket = Bucket(self._binding, self._plan, hot, division)
         return self._bucket
 
     def _output(self, step: Step) -> Iterator[pd.DataFrame]:

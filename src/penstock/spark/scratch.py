@@ -3,9 +3,8 @@
 On a local master the driver names the directory, `<scratch>/penstock-<user>/<pid>.<random>`,
 and removes it when the query has ended; that of a driver which was killed, or of a query that
 failed in its first batch, goes with the next clean-up by any query of this user once the driver
-is gone. On a cluster it is inside the directory that Spark gives to
-each executor and removes with it; what a query left in an executor that lives on goes an hour
-after it was last used.
+is gone. On a cluster it is inside the directory that Spark gives to each executor and removes
+with it; what a query left in an executor that lives on goes an hour after it was last used.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +36,10 @@ class Place:
         root = Path(given) / f"penstock-{os.getuid()}"
         try:
             root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            mine = root.stat().st_uid == os.getuid() and root.stat().st_mode & 0o077 == 0
-            return root if mine and os.access(root, os.W_OK) else None
+            there = root.lstat()  # a link is not ours, wherever it leads
+            mine = there.st_uid == os.getuid() and there.st_mode & 0o077 == 0
+            is_usable = mine and stat.S_ISDIR(there.st_mode) and os.access(root, os.W_OK)
+            return root if is_usable else None
         except OSError:
             return None
 
@@ -78,7 +80,7 @@ class _AfterQueries(StreamingQueryListener):
         """Note the directory."""
         for counters in event.progress.observedMetrics.values():
             name = counters.asDict().get("hot_state")
-            if name:
+            if str(name).startswith(f"{os.getpid()}."):
                 self._names.setdefault(event.progress.runId, set()).add(name)
 
     def onQueryIdle(self, event: Any) -> None:

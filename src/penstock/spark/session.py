@@ -19,6 +19,8 @@ _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _HDFS_BACKED: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
+_POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
+
 # Set when they are missing: changelogs instead of whole snapshots at each commit, and no
 # counting of rows, which reads before every write.
 _WANTED: Final = {
@@ -42,6 +44,11 @@ def prepare_session(spark: Any, streaming: bool) -> None:
         raise PlanError(
             f"the join keeps its state in RocksDB, and {_PROVIDER} is {provider!r}; "
             f'set spark.conf.set("{_PROVIDER}", "{_ROCKSDB}")'
+        )
+    if spark.conf.get(_POLICY, "min") != "min":
+        raise PlanError(
+            f"{_POLICY} is {spark.conf.get(_POLICY)!r}, which lets the fastest stream say what is "
+            f'late; set spark.conf.set("{_POLICY}", "min")'
         )
     for name, value in _WANTED.items():
         if spark.conf.get(name, None) is None:

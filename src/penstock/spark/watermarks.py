@@ -3,8 +3,9 @@
 Watermarks are declared on packed rows, with the horizon, the longest window, added to the
 lateness: the results of a batch must not be behind Spark's watermark either, for the operators
 that follow. The processor takes the horizon off again. With idle timeouts there is one
-watermark for all streams: see idleness.py. A DataFrame that has a watermark already, such as
-the output of another join, keeps it: Spark forbids a second.
+watermark for all streams: see idleness.py. The output of another join has a watermark already
+and keeps it, for Spark forbids a second. Other watermarks are refused: a row that Spark's own
+operators give out may be behind theirs, and would be late here.
 """
 
 from __future__ import annotations
@@ -40,19 +41,24 @@ def declared(query: Query, frames: Mapping[str, Any]) -> dict[str, int]:
         marked = [each for each in frames[stream.name].schema.fields if _WATERMARK in each.metadata]
         if not marked:
             continue
-        if [field.name for field in marked] != [stream.time]:
+        names = [field.name for field in marked]
+        # Spark copies marks to windows of a marked column; their times are others.
+        if names != [EVENT_TIME] or _AHEAD not in marked[0].metadata:
             raise InputError(
-                f"the DataFrame of stream {stream.name!r} has a watermark on "
-                f"{[field.name for field in marked]}, and the stream's time is {stream.time!r}; "
-                "declare it on that column, or leave it out and give the stream a lateness"
+                f"the DataFrame of stream {stream.name!r} has a watermark, on {names}; "
+                "leave out withWatermark and give the stream a lateness"
+            )
+        if stream.time != EVENT_TIME:
+            raise InputError(
+                f"the DataFrame of stream {stream.name!r} is the output of another join, and its "
+                f"time is {stream.time!r}; name {EVENT_TIME!r}, which has the join's watermark"
             )
         if stream.lateness_us or any(each.idle_timeout_us is not None for each in query.streams):
             raise InputError(
-                f"the DataFrame of stream {stream.name!r} has a watermark already, which rules "
-                "out a lateness for the stream and idle timeouts for the join; leave them out, "
-                "or leave out withWatermark"
+                f"the DataFrame of stream {stream.name!r} is the output of another join, whose "
+                "watermark rules out a lateness for the stream and idle timeouts; leave them out"
             )
-        ahead[stream.name] = marked[0].metadata.get(_AHEAD, 0)
+        ahead[stream.name] = marked[0].metadata[_AHEAD]
     return ahead
 
 
