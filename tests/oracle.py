@@ -1,26 +1,39 @@
 """The definition: what a sliding-window join answers, as plain nested loops.
 
 A combination takes one tuple of each stream. It is in the answer when all predicates hold
-and every tuple is in its window at the time of the latest of them. Equal tuples count as
-often as they came. A tuple behind the join's watermark at the start of the step that brings
-it is late, and in no combination. Nothing else decides the answer: not the batches, not the
-order of arrival. A combination comes out with the last of its tuples.
+and every tuple is in its window at the latest of them. Equal tuples count as often as they
+came. A tuple behind the join's watermark at the start of the step that brings it is late, and
+in no combination. Nothing else decides the answer: not the batches, not the order of arrival
+but among tuples of one stream and one time. A combination comes out with the last of its
+tuples; where rows or arrivals are counted, once nothing that comes can be before it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]  # event times are whole microseconds, null is None
+Bounds = tuple[int, int]  # on the difference between the second stream's time and the first's
 Combination = tuple[tuple[Row, ...], int]  # a row of each stream, and the event time
 
 
 @dataclass(frozen=True)
 class OracleStream:
+    """A tuple is in its window at the latest tuple of a combination when it is at most
+    `window_us` before it, in its slot, not before `since`, among the last `rows` of its stream
+    (or of its key), and within `arrivals` of it among the tuples of all streams; what is not
+    given does not count. The order that rows and arrivals are counted in is that of time;
+    then of streams; then of arrival."""
+
     name: str
-    window_us: int
+    window_us: float = inf
+    slot_us: int | None = None
+    since: float = -inf
+    rows: int | None = None
+    per_key: bool = False
+    arrivals: int | None = None
     key: tuple[str, ...] = ("k",)
     time: str = "ts"
     lateness_us: int = 0
@@ -46,18 +59,48 @@ class Outcome:
     live: dict[str, int] = field(default_factory=dict)
 
 
-def answer(streams: Sequence[OracleStream], steps: Sequence[Step]) -> list[Outcome]:
+class Arrival(NamedTuple):
+    """A row that is not late; which step brought it; its place among all of all streams."""
+
+    row: Row
+    ts: int
+    step: int
+    place: int
+
+
+def answer(
+    streams: Sequence[OracleStream], steps: Sequence[Step], between: Bounds | None = None
+) -> list[Outcome]:
+    """What each step brings; where rows or arrivals are counted, also what the end brings."""
     outcomes, admitted = run_clock(streams, steps)
+    counted = any(stream.rows or stream.arrivals for stream in streams)
+    if counted:
+        outcomes.append(Outcome(watermark=inf))
     for arrivals in product(*(admitted[stream.name] for stream in streams)):
-        rows = [row for row, _ in arrivals]
-        latest = max(row[stream.time] for stream, row in zip(streams, rows, strict=True))
-        if equal_keys(streams, rows) and all(map(in_window, streams, rows, [latest] * len(rows))):
-            outcomes[max(number for _, number in arrivals)].results.append((tuple(rows), latest))
+        latest = max(arrivals, key=lambda arrival: arrival.place)
+        rows = [arrival.row for arrival in arrivals]
+        near = (
+            all(
+                in_window(stream, arrival, latest, admitted[stream.name])
+                for stream, arrival in zip(streams, arrivals, strict=True)
+            )
+            if between is None
+            else between[0] <= arrivals[1].ts - arrivals[0].ts <= between[1]
+        )
+        if near and equal_keys(streams, rows):
+            step = max(arrival.step for arrival in arrivals)
+            while counted and outcomes[step].watermark <= latest.ts:
+                step += 1
+            outcomes[step].results.append((tuple(rows), latest.ts))
     for last, outcome in enumerate(outcomes):
         for stream in streams:
-            rows = [row for row, number in admitted[stream.name] if number <= last]
-            rows = [row for row in rows if equal_keys([stream] * 2, [row] * 2)]
-            outcome.live[stream.name] = sum(in_window(stream, r, outcome.watermark) for r in rows)
+            there = [each for each in admitted[stream.name] if each.step <= last]
+            outcome.live[stream.name] = sum(
+                equal_keys([stream] * 2, [each.row] * 2)
+                and each.ts >= stream.since
+                and ends(stream, each.ts) >= outcome.watermark
+                for each in there
+            )
     return outcomes
 
 
@@ -68,17 +111,37 @@ def equal_keys(streams: Sequence[OracleStream], rows: Sequence[Row]) -> bool:
     return all(a is not None and a == b for values in columns for a, b in pairwise(values))
 
 
-def in_window(stream: OracleStream, row: Row, latest: float) -> bool:
-    return bool(latest - row[stream.time] <= stream.window_us)
+def ends(stream: OracleStream, ts: int) -> float:
+    """The last time at which a tuple is in its window."""
+    if stream.slot_us:
+        return (ts // stream.slot_us + 1) * stream.slot_us - 1
+    return ts + stream.window_us
+
+
+def in_window(
+    stream: OracleStream, arrival: Arrival, latest: Arrival, admitted: Sequence[Arrival]
+) -> bool:
+    newer = [
+        other
+        for other in admitted
+        if arrival.place < other.place <= latest.place
+        and (not stream.per_key or equal_keys([stream] * 2, [arrival.row, other.row]))
+    ]
+    return (
+        latest.ts <= ends(stream, arrival.ts)
+        and arrival.ts >= stream.since
+        and (stream.rows is None or len(newer) < stream.rows)
+        and (stream.arrivals is None or latest.place - arrival.place <= stream.arrivals)
+    )
 
 
 def run_clock(
     streams: Sequence[OracleStream], steps: Sequence[Step]
-) -> tuple[list[Outcome], dict[str, list[tuple[Row, int]]]]:
-    """The late rows of each step; and the others, each with the number of its step."""
+) -> tuple[list[Outcome], dict[str, list[Arrival]]]:
+    """The late rows of each step; and the others, as arrivals."""
     watermark, own = -inf, {stream.name: -inf for stream in streams}
     heard = {stream.name: 0.0 for stream in streams}  # the wall time of its last tuple
-    admitted: dict[str, list[tuple[Row, int]]] = {stream.name: [] for stream in streams}
+    line: list[tuple[int, int, int, int, Row]] = []  # ts, stream, arrival, step, row
     outcomes: list[Outcome] = []
 
     def lowest(at: float) -> float:
@@ -88,12 +151,17 @@ def run_clock(
     for number, step in enumerate(steps):
         watermark = lowest(step.at)  # this one holds for the whole step
         outcomes.append(outcome := Outcome())
-        for s in streams:
+        for which, s in enumerate(streams):
             rows = step.rows.get(s.name, ())
             outcome.late[s.name] = [row for row in rows if row[s.time] < watermark]
-            admitted[s.name] += [(row, number) for row in rows if row[s.time] >= watermark]
+            for row in rows:
+                if row[s.time] >= watermark:
+                    line.append((row[s.time], which, len(line), number, row))
             reached = [row[s.time] - s.lateness_us for row in rows]
             own[s.name] = max(own[s.name], step.advance.get(s.name, -inf), *reached)
             heard[s.name] = step.at if rows else heard[s.name]
         outcome.watermark = watermark = lowest(step.at)
+    admitted: dict[str, list[Arrival]] = {stream.name: [] for stream in streams}
+    for place, (ts, which, _, number, row) in enumerate(sorted(line, key=lambda each: each[:3])):
+        admitted[streams[which].name].append(Arrival(row, ts, number, place))
     return outcomes, admitted

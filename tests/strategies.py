@@ -7,7 +7,7 @@ most tuples match; batches cut anywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from math import inf, nan
 from typing import Any
@@ -91,6 +91,31 @@ def streams(
         )
         for name in NAMES[: draw(st.integers(2, 4))]
     )
+
+
+@st.composite
+def other_windows(draw: st.DrawFn, joined: Sequence[OracleStream]) -> tuple[OracleStream, ...]:
+    """The same streams with windows of every other kind, mixed where that is allowed."""
+    kind = draw(st.sampled_from(("mixed", "mixed", "mixed", "tumbling", "arrivals")))
+    slot, places = draw(st.sampled_from((1, 7, 20))), draw(st.sampled_from((1, 2, 5, 40)))
+    changed = []
+    for stream in joined:
+        windows: dict[str, dict[str, Any]] = {
+            "time": {},
+            "unbounded": {"window_us": inf},
+            "since": {"window_us": inf, "since": draw(st.sampled_from((-5, 5, 20)))},
+            "rows": {"window_us": inf, "rows": draw(st.sampled_from((1, 2, 5, 70)))},
+            "per key": {
+                "window_us": inf,
+                "rows": draw(st.sampled_from((1, 2, 5, 70))),
+                "per_key": True,
+            },
+            "tumbling": {"window_us": inf, "slot_us": slot},
+            "arrivals": {"window_us": inf, "arrivals": places},
+        }
+        one = draw(st.sampled_from(list(windows)[:5])) if kind == "mixed" else kind
+        changed.append(replace(stream, **windows[one]))
+    return tuple(changed)
 
 
 @st.composite
@@ -212,12 +237,23 @@ def scenarios(
     in_time: bool = False,
     restarts: bool = False,
     idle: bool = False,
+    windows: bool = False,
 ) -> Scenario:
-    """key: a row of KEYS; any of them when not given."""
+    """key: a row of KEYS; any of them when not given. windows: of other kinds than time."""
     key_types, domains = KEYS[key or draw(st.sampled_from(sorted(KEYS)))]
     columns = ("k", "l", "m")[: len(key_types)]
     joined = draw(streams(columns, in_time=in_time, idle=idle))
     names = [stream.name for stream in joined]
+    bounds = None
+    if windows and len(joined) == 2 and draw(st.booleans()):
+        low, high = sorted(draw(st.tuples(*[st.sampled_from((-40, -8, -1, 0, 2, 9, 41))] * 2)))
+        bounds = (low, high)
+        joined = tuple(
+            replace(stream, window_us=length)
+            for stream, length in zip(joined, (high, -low), strict=True)
+        )
+    elif windows:
+        joined = draw(other_windows(joined))
     comes = draw(arrivals(names, columns, domains))
     steps, at, newest = [], 0.0, 0
     for push in draw(batches(comes, names)):
@@ -242,4 +278,5 @@ def scenarios(
         draw(indexes(names)),
         orders,
         saved,
+        bounds,
     )

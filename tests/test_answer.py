@@ -40,6 +40,13 @@ def test_streams_that_fall_idle_and_come_back(scenario: Scenario) -> None:
     check(scenario)
 
 
+@pytest.mark.parametrize("key", ["few", "colliding bytes", "pair"])
+@given(st.data())
+def test_windows_of_every_kind(key: str, data: st.DataObject) -> None:
+    """Rows, rows per key, arrivals, slots, since, unbounded and bounds on the difference."""
+    check(data.draw(scenarios(key, windows=True, restarts=True)))
+
+
 @settings(max_examples=EXAMPLES // 4, suppress_health_check=list(HealthCheck))
 @given(long_scenarios())
 def test_hundreds_of_rows(long: LongScenario) -> None:

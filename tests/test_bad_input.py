@@ -440,3 +440,34 @@ def test_lengths_that_could_be_misread(text: str) -> None:
 def test_a_length_finer_than_microseconds() -> None:
     with pytest.raises(ps.QueryError, match="whole number of microseconds"):
         ps.Stream("a", time="ts", window=pd.Timedelta("10ns"))
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"within": "0 rows"}, "1 to 67,108,864 rows, got 0"),
+        ({"within": "tumbling 0 s"}, "a tumbling window needs a length"),
+        ({"within": "tumbling soon"}, "cannot read within"),
+        ({"within": "since last week"}, "write a date and time"),
+        (
+            {"between": ("1 second", "2 seconds"), "within": "1 second"},
+            "between= is for two streams",
+        ),
+        ({"between": ("2 seconds", "1 second")}, "leaves nothing"),
+        ({"between": ("0 s", "1 us"), "closed": "neither"}, "leaves nothing"),
+        ({"between": "1 second"}, "between needs two lengths"),
+        ({"between": ("0 s", "1 s"), "closed": "maybe"}, "closed must be one of"),
+        ({"within": "1 second", "closed": "left"}, "closed='left' is for between="),
+    ],
+)
+def test_windows_that_cannot_be(given: dict[str, Any], told: str) -> None:
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    with pytest.raises(ps.QueryError, match=told):
+        ps.WindowJoin(streams, on="k", **given)
+
+
+def test_windows_that_do_not_mix() -> None:
+    for window in ("tumbling 1 second", "10 arrivals"):
+        streams = [ps.Stream("a", time="ts", window=window), ps.Stream("b", time="ts")]
+        with pytest.raises(ps.QueryError, match="is one for all streams"):
+            ps.WindowJoin(streams, on="k", within="1 second")

@@ -16,7 +16,7 @@ import penstock as ps
 
 pytestmark = pytest.mark.jit_off
 
-# Where Spark has no window and no watermark: nothing leaves and nothing is late.
+# Where Spark has no watermark: nothing leaves and nothing is late.
 UNBOUNDED = "1000 weeks"
 EPOCH, SECOND = datetime(1970, 1, 1), timedelta(seconds=1)
 
@@ -75,33 +75,27 @@ class TestSparkStreamingJoinSuite:
         assert new(l=left(100), r=right(100)) == [(100, 200, 300)]
 
     def test_windowed_inner_with_watermark(self) -> None:
-        """Tumbling windows of 10 s as a second key column: two rows of one are never 10 s
-        apart. Only the left input declares a watermark, so the right is moved out of the way.
+        """Tumbling windows of 10 s. Only the left input declares a watermark, so the right is
+        moved out of the way.
 
         Spark drops only the 5 of the left as late; here one clock rules both streams, and
         the 1 of the right is late too. The answer is the same.
         """
-
-        def tumbling(table: pa.Table) -> pa.Table:
-            ends = [(value // 10 + 1) * 10 for value in table["k"].to_pylist()]
-            return table.append_column("end", pa.array(ends, pa.int64()))
-
         lateness = {"lateness": "9.999999 seconds"}
-        query = ps.WindowJoin(streams(l=lateness, r={}), on=["k", "end"], within="10 seconds")
+        query = ps.WindowJoin(streams(l=lateness, r={}), on="k", within="tumbling 10 seconds")
         join = query.start()
         join.advance("r", 10**15)
 
         def new(**tables: pa.Table) -> list[tuple[int, ...]]:
-            batch = {name: tumbling(table) for name, table in tables.items()}
-            return picked(join.push(batch), "l_k", "l_end", "l_v", "r_v")
+            return picked(join.push(tables), "l_k", "l_v", "r_v")
 
         assert new(l=left(1)) == []
-        assert new(r=right(1)) == [(1, 10, 2, 3)]
+        assert new(r=right(1)) == [(1, 2, 3)]
         join = query.restore(join.snapshot())
         assert join.metrics.live == 2
         assert new(l=left(25)) == []
         assert join.metrics.live == 1
-        assert new(r=right(25)) == [(25, 30, 50, 75)]
+        assert new(r=right(25)) == [(25, 50, 75)]
         assert new(r=right(1)) == []
         assert new(l=left(5)) == []
         assert {name: late["k"].to_pylist() for name, late in join.late().items()} == {
@@ -172,12 +166,11 @@ class TestFlinkIntervalJoin:
         return pa.table({"k": pa.array([1] * len(times), pa.int64()), "ts": times})
 
     @staticmethod
-    def query(low: int, high: int, lateness: str = "0 ms") -> ps.WindowJoin:
-        """Closed bounds on right - left, zero among them."""
-        windows = {"l": f"{high} ms", "r": f"{-low} ms"}
-        return ps.WindowJoin(
-            streams(**{n: {"window": w, "lateness": lateness} for n, w in windows.items()}), on="k"
-        )
+    def query(low: int, high: int, lateness: str = "0 ms", closed: str = "both") -> ps.WindowJoin:
+        """Bounds on right - left."""
+        sides = {name: {"lateness": lateness} for name in ("l", "r")}
+        between = (f"{low} ms", f"{high} ms")
+        return ps.WindowJoin(streams(**sides), on="k", between=between, closed=closed)
 
     @staticmethod
     def pairs(*results: pa.Table) -> str:
@@ -185,23 +178,29 @@ class TestFlinkIntervalJoin:
         ticks = [table[name].cast(pa.int64()).to_pylist() for name in ("l_ts", "r_ts")]
         return " ".join(sorted(f"{left}{right}" for left, right in zip(*ticks, strict=True)))
 
-    # Open bounds of (-1, 1) ms are closed bounds of [0, 0] where times are whole milliseconds.
-    BOUNDS = (((-1, 1), "11 12 21 22 23 32 33 34 43 44"), ((0, 0), "11 22 33 44"))
+    BOUNDS = (
+        ((-2, -1), "both", "21 31 32 42 43"),
+        ((-1, 1), "both", "11 12 21 22 23 32 33 34 43 44"),
+        ((1, 2), "both", "12 13 23 24 34"),
+        ((-3, -1), "neither", "31 42"),
+        ((-1, 1), "neither", "11 22 33 44"),
+        ((1, 3), "neither", "13 24"),
+    )
 
-    @pytest.mark.parametrize(("bounds", "expected"), BOUNDS)
-    def test_bounds(self, bounds: tuple[int, int], expected: str) -> None:
-        join = self.query(*bounds).start()
+    @pytest.mark.parametrize(("bounds", "closed", "expected"), BOUNDS)
+    def test_bounds(self, bounds: tuple[int, int], closed: str, expected: str) -> None:
+        join = self.query(*bounds, closed=closed).start()
         results = [
             join.push({name: self.element(time)}) for time in range(1, 5) for name in ("l", "r")
         ]
         assert self.pairs(*results) == expected
 
-    @pytest.mark.parametrize(("bounds", "expected"), BOUNDS)
+    @pytest.mark.parametrize(("bounds", "closed", "expected"), BOUNDS)
     @pytest.mark.parametrize("order", ["lr", "rl"])
     def test_one_side_after_the_other(
-        self, bounds: tuple[int, int], expected: str, order: str
+        self, bounds: tuple[int, int], closed: str, expected: str, order: str
     ) -> None:
-        join = self.query(*bounds, lateness="1 second").start()
+        join = self.query(*bounds, lateness="1 second", closed=closed).start()
         results = [join.push({name: self.element(*range(1, 5))}) for name in order]
         assert self.pairs(*results) == expected
 

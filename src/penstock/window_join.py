@@ -31,7 +31,10 @@ class WindowJoin(Query):
 
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
-    within: the window of every stream that names none.
+    within: the window of every stream that names none, such as '10 minutes', '1000 rows',
+        '1000 rows per key', '1000 arrivals', 'tumbling 10 seconds', 'unbounded' or
+        'since 2026-01-01T00:00:00Z'.
+    between, closed: for two streams, instead: bounds on `second.ts - first.ts`.
     select: output columns, as `{"new_name": "stream.column"}` or `["stream.column", …]`;
         all columns, named `stream_column`, when not given.
     """

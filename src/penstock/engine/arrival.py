@@ -6,12 +6,14 @@ an intermediate result (Golab and Özsu's eager multi-join; for two streams it i
 al.'s loop). Since a tuple enters its window only after it has probed, every combination is
 found exactly once: by its last tuple to be worked on.
 
-A combination t1..tn is in its windows when `latest <= ends` with
+A combination t1..tn is in its windows when `t.ts <= ends of u` for any two of its tuples t
+and u. Of those chosen so far a probe remembers
 
-    latest = the greatest ts,    ends = the least ts + window length
+    latest = the greatest ts,    ends = the least end
 
-Adding a tuple never lowers `latest` nor raises `ends`, so a partial combination that fails
-is cut off with everything below it.
+which the next one has to meet. Adding a tuple never lowers `latest` nor raises `ends`, so a
+partial combination that fails is cut off with everything below it. (A tuple is not compared
+with itself: where one stream has to come first by some time, the other's ends lie before it.)
 
 What comes out are candidates: equal 64-bit keys. Whether the keys are equal is verified
 afterwards, outside the loop.
@@ -38,10 +40,12 @@ DIRECTORY_FULL: Final = 2  # make room in the directory, then call again
 
 _AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
 
-# A frame: the tuple chosen at a depth, and latest and ends of the combination above it.
+# A frame: the tuple chosen at a depth, latest and ends of the combination above it, and the
+# newest tuple of the key.
 _MET: Final = 0
 _LATEST: Final = 1
 _ENDS: Final = 2
+_NEWEST: Final = 3
 
 
 @kernel
@@ -68,10 +72,10 @@ def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> i
     streams = state.join[0].streams
     own = state.windows[number]
     depth = 0
-    latest, ends = ts, ts + own.length_us
+    latest, ends = ts, ring.ends(own, ts)
     other = state.orders[number, 0]
     window = state.windows[other]
-    met = indexes.first(state, other, key, entry)
+    met = newest = indexes.first(state, other, key, entry)
     while True:
         if met == NOWHERE:
             if depth == 0:
@@ -79,21 +83,26 @@ def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> i
             depth -= 1
             met = state.frames[depth, _MET]
             latest, ends = state.frames[depth, _LATEST], state.frames[depth, _ENDS]
+            newest = state.frames[depth, _NEWEST]
             other = state.orders[number, depth]
             window = state.windows[other]
+        elif window.per_key > 0 and ring.is_outranked(state, other, newest, met):
+            met = NOWHERE  # and so are all that are older
+            continue
         else:
             met_ts = record_at(state, other, met).ts
-            with_latest, with_ends = max(latest, met_ts), min(ends, met_ts + window.length_us)
-            if with_latest <= with_ends:
+            met_ends = ring.ends(window, met_ts)
+            if met_ts <= ends and latest <= met_ends:
                 if depth < streams - 2:
                     state.frames[depth, _MET] = met
                     state.frames[depth, _LATEST] = latest
                     state.frames[depth, _ENDS] = ends
-                    latest, ends = with_latest, with_ends
+                    state.frames[depth, _NEWEST] = newest
+                    latest, ends = max(latest, met_ts), min(ends, met_ends)
                     depth += 1
                     other = state.orders[number, depth]
                     window = state.windows[other]
-                    met = indexes.first(state, other, key, entry)
+                    met = newest = indexes.first(state, other, key, entry)
                     continue
                 if found == rows.shape[1]:
                     return -1
@@ -101,17 +110,18 @@ def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> i
                 rows[other, found] = met
                 for above in range(depth):
                     rows[state.orders[number, above], found] = state.frames[above, _MET]
-                rows[streams, found] = with_latest
+                rows[streams, found] = max(latest, met_ts)
                 found += 1
         met = indexes.following(state, other, key, met)
 
 
 @kernel
-def arrive(state: State, ts: Words, keys: Words, rows: Words) -> tuple[int, int]:
+def arrive(state: State, ts: Words, keys: Words, mute: Any, rows: Words) -> tuple[int, int]:
     """Work through the arrivals between cursor and end of each stream.
 
-    Returns the number of candidates in `rows` and a status. An arrival is worked on whole or
-    not at all, so the loop goes on where it stopped when it is called again.
+    mute: which of them have no key; empty when all have. Returns the number of candidates in
+    `rows` and a status. An arrival is worked on whole or not at all, so the loop goes on where
+    it stopped when it is called again.
     """
     found = 0
     while True:
@@ -124,21 +134,26 @@ def arrive(state: State, ts: Words, keys: Words, rows: Words) -> tuple[int, int]
         indexes.prepare(state, keys[min(window.cursor + _AHEAD, window.end - 1)])
         now, key = ts[window.cursor], keys[window.cursor]
         ring.expire(state, number, min(now, state.join[0].watermark))
-        entry = indexes.locate(state, key)
-        now_found = _probe(state, (number, now, key), entry, found, rows)
-        if now_found < 0:
-            return found, OUTPUT_FULL
-        found = now_found
+        entry = ring.MUTED
+        if len(mute) == 0 or not mute[window.cursor]:
+            entry = indexes.locate(state, key)
+            now_found = _probe(state, (number, now, key), entry, found, rows)
+            if now_found < 0:
+                return found, OUTPUT_FULL
+            found = now_found
         ring.append(state, number, now, key, entry)
         window.cursor += 1
 
 
 @kernel
-def refill(state: State, number: int, ts: Words, keys: Words, begin: int) -> int:
+def refill(state: State, number: int, ts: Words, keys: Words, mute: Any, begin: int) -> int:
     """Append tuples to a window without probing, from `begin` on; where it had to stop."""
     for arrival in range(begin, len(ts)):
         if not indexes.has_room(state, number):
             return arrival
         key = keys[arrival]
-        ring.append(state, number, ts[arrival], key, indexes.locate(state, key))
+        entry = ring.MUTED
+        if len(mute) == 0 or not mute[arrival]:
+            entry = indexes.locate(state, key)
+        ring.append(state, number, ts[arrival], key, entry)
     return len(ts)

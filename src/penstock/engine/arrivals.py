@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.state.arena import Words
 
-__all__ = ["Arrivals", "Intake"]
+__all__ = ["Arrivals", "Flags", "Intake"]
+
+Flags = npt.NDArray[np.bool_]
 
 
 class Intake(NamedTuple):
@@ -25,11 +28,15 @@ class Intake(NamedTuple):
 
 @dataclass(frozen=True)
 class Arrivals:
-    """ts: event times. keys: key words. columns: the payload in kept types, by name."""
+    """ts: event times. keys: key words. columns: the payload in kept types, by name.
+
+    mute: which have no key, where such tuples count as rows; None when none has to be known.
+    """
 
     ts: Words
     keys: Words
     columns: Mapping[str, pa.Array]
+    mute: Flags | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -38,7 +45,15 @@ class Arrivals:
         """These rows, in this order."""
         chosen = pa.array(rows)
         columns = {name: array.take(chosen) for name, array in self.columns.items()}
-        return Arrivals(self.ts[rows], self.keys[rows], columns)
+        mute = None if self.mute is None else self.mute[rows]
+        return Arrivals(self.ts[rows], self.keys[rows], columns, mute)
+
+    def with_keys(self) -> Arrivals:
+        """Those that have one."""
+        if self.mute is None:
+            return self
+        heard = self.take(np.flatnonzero(~self.mute)) if self.mute.any() else self
+        return replace(heard, mute=None)
 
     @classmethod
     def concatenated(cls, parts: Sequence[Arrivals]) -> Arrivals:
@@ -48,14 +63,24 @@ class Arrivals:
             for name in parts[0].columns
         }
         ts = np.concatenate([part.ts for part in parts])
-        return cls(ts, np.concatenate([part.keys for part in parts]), columns)
+        mute = None
+        if any(part.mute is not None for part in parts):
+            none = [np.zeros(len(part), np.bool_) for part in parts]
+            mute = np.concatenate(
+                [
+                    other if part.mute is None else part.mute
+                    for part, other in zip(parts, none, strict=True)
+                ]
+            )
+        return cls(ts, np.concatenate([part.keys for part in parts]), columns, mute)
 
     def slice(self, begin: int, end: int) -> Arrivals:
         """A run of rows, without copying."""
         if begin == 0 and end == len(self):
             return self
         columns = {name: array[begin:end] for name, array in self.columns.items()}
-        return Arrivals(self.ts[begin:end], self.keys[begin:end], columns)
+        mute = None if self.mute is None else self.mute[begin:end]
+        return Arrivals(self.ts[begin:end], self.keys[begin:end], columns, mute)
 
     def in_time_order(self) -> Arrivals:
         """Sorted by event time, those of one instant as they came."""

@@ -76,13 +76,32 @@ class Candidates:
             return self
         return Candidates(self._windows, self._binding, self._rows[:, holds])
 
+    def _latest(self) -> Words:
+        """The event time of each: the greatest of its tuples'."""
+        query = self._binding.query
+        if not query.counts_arrivals:
+            return self._rows[-1].copy()  # the rows are written again for the next chunk
+        ts = [
+            _microseconds(self.column(number, stream.time))
+            for number, stream in enumerate(query.streams)
+        ]
+        latest: Words = np.maximum.reduce(ts)
+        return latest
+
     def batch(self, names: Sequence[str]) -> pa.RecordBatch:
         """The results: the output columns and the event time, under these names."""
         columns = [
             as_given(self.column(out.stream, out.column), out.type) for out in self._binding.output
         ]
-        latest = self._rows[-1].copy()  # the rows are written again for the next chunk
+        latest = self._latest()
         times = pa.Array.from_buffers(
             self._binding.event_time, len(self), [None, pa.py_buffer(latest)]
         )
         return pa.RecordBatch.from_arrays([*columns, times], names)
+
+
+def _microseconds(times: pa.Array) -> Words:
+    if not pa.types.is_timestamp(times.type):
+        return times.to_numpy()  # integer microseconds
+    whole = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
+    return whole.to_numpy()

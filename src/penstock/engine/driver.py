@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrival import DONE, OUTPUT_FULL, arrive, refill
-from penstock.engine.arrivals import Arrivals
+from penstock.engine.arrivals import Arrivals, Flags
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.clock import BEGINNING
@@ -36,6 +36,7 @@ from penstock.state.windows import Windows
 
 __all__ = ["Driver"]
 
+_ALL_HEARD: Final = np.empty(0, np.bool_)
 _FIRST_ROWS: Final = 1 << 12
 _MOST_ROWS: Final = 1 << 16  # more would fall out of the cache between probe and take
 
@@ -87,7 +88,8 @@ class Driver:
         self._make_room({stream: arrivals}, BEGINNING)
         done = 0
         while done < len(arrivals):
-            done = refill(self.windows.state, stream, arrivals.ts, arrivals.keys, done)
+            mute = _ALL_HEARD if arrivals.mute is None else arrivals.mute
+            done = refill(self.windows.state, stream, arrivals.ts, arrivals.keys, mute, done)
             if done < len(arrivals):
                 self.windows.make_index_room()
 
@@ -110,9 +112,9 @@ class Driver:
     ) -> None:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
         self._make_room(chunk, passed)
-        ts, keys = self._line_up(chunk)
+        ts, keys, mute = self._line_up(chunk)
         while True:
-            found, status = arrive(self.windows.state, ts, keys, self._rows)
+            found, status = arrive(self.windows.state, ts, keys, mute, self._rows)
             if found:
                 self._emit(Candidates(self.windows, self.binding, self._rows[:, :found]), results)
             if status == DONE:
@@ -129,7 +131,7 @@ class Driver:
             assert payload is not None, "a stream with arrivals is bound"
             payload.write(arrivals.columns, self.windows.head(stream))
 
-    def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words]:
+    def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags]:
         """Put the streams' arrivals one behind the other and set their cursors."""
         windows, end = self.windows.state.windows, 0
         cursors, ends = windows["cursor"], windows["end"]
@@ -143,6 +145,7 @@ class Driver:
         return (
             np.concatenate([arrivals.ts for arrivals in chunk.values()]),
             np.concatenate([arrivals.keys for arrivals in chunk.values()]),
+            _muted(chunk),
         )
 
     def _emit(self, candidates: Candidates, results: list[pa.RecordBatch]) -> None:
@@ -165,3 +168,14 @@ class Driver:
         for stream, payload in enumerate(self.windows.payloads):
             if payload is not None and payload.must_release:
                 payload.release(*self.windows.tail_and_head(stream))
+
+
+def _muted(chunk: Mapping[int, Arrivals]) -> Flags:
+    if all(arrivals.mute is None for arrivals in chunk.values()):
+        return _ALL_HEARD
+    return np.concatenate(
+        [
+            np.zeros(len(arrivals), np.bool_) if arrivals.mute is None else arrivals.mute
+            for arrivals in chunk.values()
+        ]
+    )

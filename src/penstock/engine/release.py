@@ -1,12 +1,15 @@
 """The release stage: from a batch to arrivals that may enter the loop.
 
 Over time windows nothing has to wait: a combination is complete as soon as its tuples are
-there. What is behind the watermark is late and set aside; what has no key can meet nothing
-and goes no further; the rest is put in order of time.
+there. What is behind the watermark is late and set aside; what is before the begin of its
+window, or has no key, can meet nothing and goes no further; the rest is put in order of time.
+Where rows or arrivals are counted, tuples without a key count too and are passed on as mute;
+when tuples may go on is then for `engine.waiting` to say.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +17,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.model.binding import Binding
+from penstock.model.window import ALWAYS
 from penstock.state.keys import key_words
 from penstock.state.storage import as_kept, take_rows
 
@@ -22,11 +26,13 @@ __all__ = ["Released", "release"]
 
 class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
-    keyless: how many in time had a null or NaN for a key."""
+    keyless: how many in time had a null or NaN for a key. filtered: how many in time were
+    before the begin of their window."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None
     keyless: int
+    filtered: int
 
 
 def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
@@ -36,11 +42,22 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         behind = ts < watermark
         late = take_rows(batch, np.flatnonzero(behind))
         batch, ts = take_rows(batch, np.flatnonzero(~behind)), ts[~behind]
+    filtered = 0
+    begin = binding.query.windows[stream].begin_us
+    if begin > ALWAYS and intake.earliest < begin:
+        after = ts >= begin
+        filtered = int(len(ts) - after.sum())
+        batch, ts = take_rows(batch, np.flatnonzero(after)), ts[after]
     columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}
     keys, present = key_words(
         [columns[name] for name in binding.query.keys[stream]], binding.key_kinds
     )
     arrivals = Arrivals(ts, keys, columns)
+    keyless = 0
     if present is not None:
-        arrivals = arrivals.take(np.flatnonzero(present))
-    return Released(arrivals.in_time_order(), late, len(ts) - len(arrivals))
+        keyless = int(len(ts) - present.sum())
+        if binding.query.counts:
+            arrivals = replace(arrivals, mute=~present)
+        else:
+            arrivals = arrivals.take(np.flatnonzero(present))
+    return Released(arrivals.in_time_order(), late, keyless, filtered)

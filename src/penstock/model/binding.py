@@ -150,6 +150,8 @@ def _kept(
 ) -> tuple[str, ...]:
     needed = {column.column for column in output if column.stream == stream}
     needed.update(query.keys[stream])
+    if query.counts_arrivals:  # event times are no longer what tuples are ordered by
+        needed.add(query.streams[stream].time)
     return () if schema is None else tuple(name for name in schema.names if name in needed)
 
 

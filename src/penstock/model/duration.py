@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.errors import QueryError
 
-__all__ = ["MAX_DURATION_US", "Duration", "duration_us", "format_us"]
+__all__ = ["MAX_DURATION_US", "Duration", "duration_us", "format_us", "signed_us"]
 
 Duration = str | timedelta
 
@@ -50,6 +50,15 @@ def duration_us(value: Duration, what: str) -> int:
     if exact > MAX_DURATION_US:
         raise QueryError(f"{what} must be at most 10,000 years, got {value!r}; shorten it")
     return int(exact)
+
+
+def signed_us(value: Duration, what: str) -> int:
+    """The same, but it may be negative: `-5 seconds`."""
+    if isinstance(value, str) and value.lstrip().startswith("-"):
+        return -duration_us(value.lstrip()[1:], what)
+    if isinstance(value, timedelta) and value < timedelta(0):
+        return -duration_us(-value, what)
+    return duration_us(value, what)
 
 
 def _parse(text: str, what: str) -> Fraction:

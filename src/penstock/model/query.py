@@ -11,9 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.errors import QueryError
-from penstock.model.duration import Duration
+from penstock.model.duration import Duration, signed_us
 from penstock.model.stream import Stream
-from penstock.model.window import Window, parse_window
+from penstock.model.window import (
+    ArrivalWindow,
+    BoundWindow,
+    TumblingWindow,
+    Window,
+    parse_window,
+)
 
 __all__ = ["MAX_STREAMS", "Columns", "Query"]
 
@@ -29,6 +35,9 @@ class Query:
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
     within: the window of every stream that names none.
+    between: for two streams, instead of windows: the least and the greatest difference
+        `second.ts - first.ts`, each a length of time, negative as `"-5 seconds"`.
+    closed: which ends of `between` belong to it: 'both', 'left', 'right' or 'neither'.
     select: output columns, as `{"new_name": "stream.column"}` or `["stream.column", …]`
         (then named `stream_column`); all columns of all streams when not given.
     """
@@ -37,6 +46,8 @@ class Query:
     on: Columns | Mapping[str, Columns]
     within: Window | Duration | None = None
     select: Mapping[str, str] | Sequence[str] | None = None
+    between: tuple[Duration, Duration] | None = None
+    closed: str = "both"
 
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
@@ -52,8 +63,35 @@ class Query:
         if within is not None:
             within = parse_window(within, "within")
             derived(self, "within", within)
-        derived(self, "windows", _windows(self.streams, within))
+        if self.between is None and self.closed != "both":
+            raise QueryError(f"closed={self.closed!r} is for between=, which is not given; drop it")
+        windows = (
+            _windows(self.streams, within)
+            if self.between is None
+            else _bounds(self.streams, within, self.between, self.closed)
+        )
+        derived(self, "windows", windows)
         derived(self, "selected", _selected(self.names, self.select))
+
+    @property
+    def counts(self) -> bool:
+        """Whether rows or arrivals are counted, so that tuples must wait for their turn."""
+        return any(window.rows or window.arrivals for window in self.windows)
+
+    @property
+    def counts_arrivals(self) -> bool:
+        """Whether distance is in arrivals of all streams, not in time."""
+        return any(window.arrivals for window in self.windows)
+
+    @property
+    def counts_by_key(self) -> bool:
+        """Whether a window is of so many rows per key."""
+        return any(window.per_key for window in self.windows)
+
+    def keeps_keyless(self, stream: int) -> bool:
+        """Whether tuples without a key are rows of a stream's window."""
+        window = self.windows[stream]
+        return window.rows > 0 and not window.per_key
 
     def position(self, name: str) -> int:
         """Which stream is called `name`."""
@@ -136,7 +174,57 @@ def _windows(streams: Sequence[Stream], within: Window | None) -> tuple[Window, 
                 f"stream {stream.name!r} has no window; give it window=, or give the query within="
             )
         windows.append(parse_window(window, f"the window of stream {stream.name!r}"))
+    _check_together([stream.name for stream in streams], windows)
     return tuple(windows)
+
+
+_KINDS_FOR_ALL: Final = (ArrivalWindow, TumblingWindow)
+
+
+def _check_together(names: Sequence[str], windows: Sequence[Window]) -> None:
+    for kind in _KINDS_FOR_ALL:
+        some = [isinstance(window, kind) for window in windows]
+        if any(some) and len(set(windows)) > 1:
+            got = ", ".join(
+                f"{name!r} {str(window)!r}" for name, window in zip(names, windows, strict=True)
+            )
+            raise QueryError(
+                f"a window of slots or of arrivals is one for all streams, got {got}; "
+                "give it as within="
+            )
+
+
+def _bounds(
+    streams: Sequence[Stream], within: Window | None, between: Any, closed: str
+) -> tuple[Window, ...]:
+    """The windows that stand for bounds on a difference: `-second <= difference <= first`."""
+    owners = [stream.name for stream in streams if stream.window is not None]
+    if len(streams) != 2 or within is not None or owners:
+        raise QueryError(
+            "between= is for two streams without windows of their own, got "
+            f"{len(streams)} streams, within={within and str(within)!r}, windows of {owners}; "
+            "drop one or the other"
+        )
+    if closed not in _CLOSED:
+        raise QueryError(f"closed must be one of {list(_CLOSED)}, got {closed!r}")
+    if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
+        raise QueryError(
+            f"between needs two lengths of time, got {between!r}; "
+            "write for example ('-5 seconds', '10 seconds')"
+        )
+    least, greatest = (signed_us(each, "between") for each in between)
+    at_least, at_most = _CLOSED[closed]
+    least, greatest = least + at_least, greatest - at_most
+    if least > greatest:
+        raise QueryError(
+            f"between={tuple(between)!r}, closed={closed!r} leaves nothing; "
+            "give the smaller difference first"
+        )
+    return (BoundWindow(greatest), BoundWindow(-least))
+
+
+# How many microseconds an open end is further in: times are whole ones.
+_CLOSED: Final = {"both": (0, 0), "left": (0, 1), "right": (1, 0), "neither": (1, 1)}
 
 
 def _selected(names: Sequence[str], select: Any) -> tuple[tuple[str, str, str], ...] | None:

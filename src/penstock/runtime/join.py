@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Intake
-from penstock.engine.clock import Clock
+from penstock.engine.arrivals import Arrivals, Intake
+from penstock.engine.clock import END_OF_TIME, Clock
 from penstock.engine.driver import Driver
 from penstock.engine.release import Released, release
+from penstock.engine.waiting import Waiting
 from penstock.errors import InputError, SchemaError, StateError
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -36,11 +37,12 @@ __all__ = ["Join"]
 
 @dataclass
 class Counts:
-    """What has come of a stream: all tuples, those without a key, late ones, and late ones
-    that nobody fetched."""
+    """What has come of a stream: all tuples, those without a key, those that were filtered
+    out, late ones, and late ones that nobody fetched."""
 
     arrived: int = 0
     keyless: int = 0
+    filtered: int = 0
     late: int = 0
     late_forgotten: int = 0
 
@@ -77,6 +79,7 @@ class Join:
             )
         self.driver = Driver(binding, plan)
         self.clock = Clock(query, clock)
+        self.waiting = Waiting(query)
         self.late_rows = [LateRows() for _ in query.streams]
         self.counts = [Counts() for _ in query.streams]
         self.finished = False
@@ -111,16 +114,30 @@ class Join:
             self.driver.bind(binding)
         for stream, intake in intakes.items():
             self.counts[stream].arrived += len(intake.ts)
-            self.counts[stream].keyless += released[stream].keyless
+            self.counts[stream].filtered += released[stream].filtered
+            if not self.query.keeps_keyless(stream):
+                self.counts[stream].keyless += released[stream].keyless
             late = released[stream].late
             if late is not None:
                 self.counts[stream].late += len(late)
                 self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
         newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
         after = self.clock.after(newest, watermark)
-        arrivals = {stream: each.arrivals for stream, each in released.items()}
-        results = self.driver.run(arrivals, after[1])
+        results = self._run({stream: each.arrivals for stream, each in released.items()}, after[1])
         self.clock.settle(after, newest)
+        return results
+
+    def _run(self, arrivals: Mapping[int, Arrivals], watermark: int) -> pa.Table:
+        """Through the loop, at once or when it is their turn; the watermark is that of after."""
+        if not self.query.counts:
+            return self.driver.run(arrivals, watermark)
+        for stream, each in arrivals.items():
+            self.waiting.add(stream, self.waiting.identified(self.driver.binding, stream, each))
+        due = self.waiting.due(watermark)
+        if self.query.counts_arrivals and watermark < END_OF_TIME:
+            watermark = self.waiting.numbered
+        results = self.driver.run(due, watermark)
+        self.waiting.forget_keys(self.driver.windows)
         return results
 
     def _whole(self, work: Callable[[], pa.Table]) -> pa.Table:
@@ -139,14 +156,14 @@ class Join:
         number = self.query.names.index(stream)
         moment = _microseconds(ts)
         self.clock.advance(number, moment)
-        return self._whole(lambda: self.driver.run({}, self.clock.watermark))
+        return self._whole(lambda: self._run({}, self.clock.watermark))
 
     def finish(self) -> pa.Table:
         """End all streams; what this brings out."""
         self._must_be_open("finish")
         self.clock.finish()
         self.finished = True
-        return self._whole(lambda: self.driver.run({}, self.clock.watermark))
+        return self._whole(lambda: self._run({}, self.clock.watermark))
 
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
@@ -183,6 +200,8 @@ class Join:
             name: StreamMetrics(
                 arrived=self.counts[number].arrived,
                 keyless=self.counts[number].keyless,
+                filtered=self.counts[number].filtered,
+                waiting=self.waiting.rows(number),
                 late=self.counts[number].late,
                 late_forgotten=self.counts[number].late_forgotten,
                 live=driver.windows.live(number),

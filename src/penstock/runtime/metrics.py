@@ -39,10 +39,12 @@ class StreamMetrics:
 
     arrived: tuples pushed, late ones included. late: those behind the watermark.
     late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
-    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept.
+    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept
+    (unless they count as rows of a window of so many rows). filtered: tuples in time before
+    the begin of their window. waiting: tuples in time whose turn has not come.
     live: tuples in the window; with disorder also some that have expired behind one that
     came early, and can no longer match. expired: tuples that have left it.
-    So arrived = late + keyless + live + expired.
+    So arrived = late + keyless + filtered + waiting + live + expired.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
 
@@ -53,6 +55,8 @@ class StreamMetrics:
     live: int
     expired: int
     watermark: int | None
+    filtered: int = 0
+    waiting: int = 0
 
 
 @dataclass(frozen=True)

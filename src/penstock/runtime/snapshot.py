@@ -7,7 +7,9 @@ windows again, in order of arrival, under whatever plan it is restored with. Sec
     join, streams    watermarks and counters
     schema <name>    no rows, the columns of a stream
     window <name>    the kept columns of its live tuples, oldest arrival first
-    times <name>     their event times
+    times <name>     their event times, or numbers where arrivals are counted
+    waiting <name>   the kept columns of tuples whose turn has not come, in order of time
+    due <name>       their event times
     late <name>      late tuples not drained yet
 """
 
@@ -22,12 +24,13 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
+from penstock.model.binding import Binding
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.state.arena import Words
 from penstock.state.column import TooLong
 from penstock.state.keys import key_words
 from penstock.state.payload import Payload
-from penstock.state.storage import as_kept
+from penstock.state.storage import as_given, as_kept
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
@@ -46,6 +49,7 @@ def save(join: Join) -> bytes:
                 "watermark": [join.clock.watermark],
                 "produced": [join.driver.produced],
                 "finished": [join.finished],
+                "numbered": [join.waiting.numbered],
             }
         ),
         "streams": pa.table(
@@ -54,6 +58,7 @@ def save(join: Join) -> bytes:
                 "watermark": join.clock.watermarks,
                 "arrived": [each.arrived for each in join.counts],
                 "keyless": [each.keyless for each in join.counts],
+                "filtered": [each.filtered for each in join.counts],
                 "late": [each.late for each in join.counts],
                 "late_forgotten": [each.late_forgotten for each in join.counts],
                 "expired": [windows.expired(stream) for stream in range(len(join.counts))],
@@ -70,6 +75,13 @@ def save(join: Join) -> bytes:
         sections[f"window {name}"] = pa.Table.from_batches(_taken(payload, kept, live), kept)
         sections[f"times {name}"] = pa.table({"ts": windows.timestamps(stream, live)})
         sections[f"late {name}"] = join.late_rows[stream].table(schema)
+        waiting = join.waiting.arrivals(stream)
+        if waiting is not None:
+            columns = [
+                as_given(waiting.columns[field.name], field.type).cast(field.type) for field in kept
+            ]
+            sections[f"waiting {name}"] = pa.Table.from_arrays(columns, schema=kept)
+            sections[f"due {name}"] = pa.table({"ts": waiting.ts})
     return pack_sections(sections, f"{description} {binding.schemas}")
 
 
@@ -104,27 +116,43 @@ def load(join: Join, data: bytes) -> None:
     for stream, counts in enumerate(join.counts):
         counts.arrived = streams["arrived"][stream]
         counts.keyless = streams["keyless"][stream]
+        counts.filtered = streams["filtered"][stream]
         counts.late = streams["late"][stream]
         counts.late_forgotten = streams["late_forgotten"][stream]
     of_join = sections["join"].to_pylist()[0]
     join.driver.restore(of_join["produced"], streams["expired"])
     join.clock.restore(streams["watermark"], of_join["watermark"])
     join.finished = of_join["finished"]
+    join.waiting.numbered = of_join["numbered"]
 
 
 def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
     name, binding = join.query.names[stream], join.driver.binding
     for batch in sections[f"late {name}"].to_batches():
         join.late_rows[stream].add(batch)
-    times = sections[f"times {name}"]["ts"].to_numpy().astype(np.int64, copy=False)
-    done = 0
-    for batch in sections[f"window {name}"].to_batches():
+    for arrivals in _arrivals(
+        binding, stream, sections[f"window {name}"], sections[f"times {name}"]
+    ):
+        join.driver.refill(stream, join.waiting.identified(binding, stream, arrivals))
+    if f"waiting {name}" in sections:
+        for arrivals in _arrivals(
+            binding, stream, sections[f"waiting {name}"], sections[f"due {name}"]
+        ):
+            join.waiting.add(stream, join.waiting.identified(binding, stream, arrivals))
+
+
+def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) -> Iterator[Arrivals]:
+    """Saved tuples as they were when they arrived."""
+    query, done = binding.query, 0
+    all_times = times["ts"].to_numpy().astype(np.int64, copy=False)
+    for batch in rows.to_batches():
         columns = {column: as_kept(batch.column(column)) for column in binding.kept[stream]}
-        keys, _ = key_words([columns[key] for key in join.query.keys[stream]], binding.key_kinds)
-        ts = times[done : done + len(batch)]
+        keys, present = key_words([columns[key] for key in query.keys[stream]], binding.key_kinds)
+        ts = all_times[done : done + len(batch)]
         done += len(batch)
         if len(batch):
-            join.driver.refill(stream, Arrivals(ts, keys, columns))
+            mute = ~present if query.counts and present is not None else None
+            yield Arrivals(ts, keys, columns, mute)
 
 
 def _check_query(join: Join, description: str) -> None:

@@ -19,6 +19,7 @@ import pyarrow.types as pt
 from penstock.errors import InputError
 from penstock.model.duration import format_us
 from penstock.model.keys import KeyKind, common_kind
+from penstock.model.window import Window
 from penstock.runtime.intake import event_times
 from penstock.state.keys import as_kind, key_words
 
@@ -47,7 +48,7 @@ class Described:
     ts: int
     key: tuple[object, ...]
     has_key: bool
-    window_us: int
+    window: Window
     fate: Known
 
 
@@ -103,17 +104,13 @@ def explain(tuples: list[Described], others: Sequence[str]) -> Why:
     for each in tuples:
         if each is latest:
             continue
-        distance = latest.ts - each.ts
-        near = distance <= each.window_us
+        near = latest.ts <= each.window.ends(each.ts)
         (held if near else failed).append(
-            f"{each.stream} is {_before(distance)} {latest.stream}, "
-            f"{'within' if near else 'outside'} its window of {format_us(each.window_us)}"
+            f"{each.stream} is {_before(latest.ts - each.ts)} {latest.stream}, "
+            f"{'within' if near else 'outside'} its window of {each.window}"
         )
     fates = {each.fate for each in tuples}
-    known = [
-        _FATES[each.fate].format(stream=each.stream, window=format_us(each.window_us))
-        for each in tuples
-    ]
+    known = [_FATES[each.fate].format(stream=each.stream, window=each.window) for each in tuples]
     if failed or fates & set(_LOST):
         bad = [text for text, each in zip(known, tuples, strict=True) if each.fate in _LOST]
         good = [text for text, each in zip(known, tuples, strict=True) if each.fate not in _LOST]
@@ -181,11 +178,11 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
     kinds = binding.key_kinds if schema is not None else _kinds(name, query.keys[stream], keys)
     ts = event_times(query, stream, batch).latest
     _, present = key_words(keys, kinds)
-    window_us = query.windows[stream].length_us
+    window = query.windows[stream]
     has_key = present is None or bool(present[0])
     if schema is not None and _is_late(join, stream, arrays):
         fate = Known.LATE
-    elif ts + window_us < join.clock.watermark:
+    elif window.ends(ts) < join.clock.watermark:
         fate = Known.EXPIRED
     elif _is_live(join, stream, ts, arrays):
         fate = Known.LIVE
@@ -194,7 +191,7 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
     else:
         fate = Known.NOT_SEEN if has_key else Known.KEYLESS
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
-    return Described(name, ts, key, has_key, window_us, fate)
+    return Described(name, ts, key, has_key, window, fate)
 
 
 def _kinds(stream: str, names: Sequence[str], keys: Sequence[pa.Array]) -> list[KeyKind]:

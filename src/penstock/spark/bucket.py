@@ -27,6 +27,7 @@ from penstock.engine.driver import Driver
 from penstock.engine.release import Released, release
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.model.window import FOREVER
 from penstock.runtime.intake import event_times
 from penstock.spark.cold import Manifest, Segment, Store, read_segment, write_segment
 from penstock.spark.hot import HotState
@@ -135,7 +136,7 @@ class Bucket:
         store.write_manifest(manifest.pack())
 
     def _alive(self, stream: int, arrivals: Arrivals, watermark: int) -> Arrivals:
-        begin = watermark - self._binding.query.windows[stream].length_us
+        begin = self._binding.query.windows[stream].oldest(watermark)
         return arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
 
     def _manifest(self, store: Store) -> tuple[Manifest, bool]:
@@ -156,7 +157,7 @@ class Bucket:
 
     def _read(self, store: Store, stream: int, segment: Segment, watermark: int) -> Arrivals:
         """The tuples of a segment that have not expired."""
-        after = watermark - self._binding.query.windows[stream].length_us
+        after = self._binding.query.windows[stream].oldest(watermark)
         data = store.read_segment(stream, segment.number)
         return read_segment(self._binding, stream, data, after)
 
@@ -177,8 +178,8 @@ class Bucket:
     def _forget(self, store: Store, manifest: Manifest, watermark: int) -> None:
         """Remove the segments whose tuples have all expired."""
         for stream, segments in enumerate(manifest.segments):
-            length = self._binding.query.windows[stream].length_us
-            gone = [each for each in segments if each.newest + length < watermark]
+            window = self._binding.query.windows[stream]
+            gone = [each for each in segments if window.ends(each.newest) < watermark]
             for segment in gone:
                 store.remove_segment(stream, segment.number)
             if gone:
@@ -189,9 +190,10 @@ class Bucket:
         if manifest.timer is not None and manifest.timer <= watermark:
             manifest.timer = None
         ends = [
-            segment.newest + window.length_us
+            window.ends(segment.newest)
             for segments, window in zip(manifest.segments, self._binding.query.windows, strict=True)
             for segment in segments
+            if window.length_us < FOREVER
         ]
         if ends and manifest.timer is None:
             manifest.timer = max(ends) + 1

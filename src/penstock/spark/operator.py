@@ -57,6 +57,12 @@ def join_on_spark(
 ) -> Any:
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
+    if query.counts:
+        counted = [str(window) for window in query.windows if window.rows or window.arrivals]
+        raise PlanError(
+            f"windows of {counted} are not yet joined on Spark; "
+            "run the join embedded, or give it windows of time"
+        )
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     binding = _bind(query, frames, kind)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.model.window import FOREVER
 from penstock.spark.bucket import Bucket, Step
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
@@ -40,8 +41,10 @@ def _hot_state(place: Place) -> HotState:
 
 def horizon_ms(binding: Binding) -> int:
     """How far behind the join's watermark Spark's is kept: no result may be behind Spark's."""
-    longest = max(window.length_us for window in binding.query.windows)
-    return -(-longest // 1000) + 1
+    lengths = [window.length_us for window in binding.query.windows]
+    # A window without an end has no results that wait for it.
+    longest = max([length for length in lengths if length < FOREVER], default=0)
+    return -(-max(longest, 0) // 1000) + 1
 
 
 class JoinProcessor(StatefulProcessor):

@@ -32,13 +32,18 @@ from penstock.model.query import MAX_STREAMS
 from penstock.state.jit import kernel
 
 __all__ = [
-    "DEAD", "JOIN", "RECORD", "WINDOW", "State", "Words",
+    "DEAD", "JOIN", "MUTE", "RANKS", "RANK_SHIFT", "RECORD", "WINDOW", "State", "Words",
     "header_bytes", "record_at", "view",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
 
-DEAD: Final = 1  # a mark on a record: gone before its turn, a hole in the ring
+# Marks on a record: flags in the low bits, and above them the tuple's rank, which counts the
+# tuples of its key modulo a power of two where a window keeps so many rows of each key.
+DEAD: Final = 1  # gone before its turn, a hole in the ring
+MUTE: Final = 2  # without a key: it counts as a row of its window, and meets nothing
+RANK_SHIFT: Final = 4
+RANKS: Final = 1 << 27
 
 
 def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
@@ -69,10 +74,10 @@ WINDOW: Final = _record(
     ("bucket_count", "i8"),
     ("cursor", "i8"),  # next arrival of the chunk
     ("end", "i8"),  # end of this stream's arrivals in the chunk
+    ("slot_us", "i8"),  # the size of tumbling slots; 0 without
+    ("rows", "i8"),  # how many of the newest tuples are in it; 0 when only time counts
+    ("per_key", "i8"),  # whether these are counted for each key
     ("spare0", "i8"),
-    ("spare1", "i8"),
-    ("spare2", "i8"),
-    ("spare3", "i8"),
 )
 RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.state.arena import DEAD, State, record_at
+from penstock.state.arena import DEAD, MUTE, State, record_at
 from penstock.state.directory import slot
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow, link_to
@@ -38,6 +38,8 @@ def _matching(state: State, number: int, key: int, sequence: int) -> int:
     bucket = _bucket(window, key)
     while sequence != NOWHERE:
         record = record_at(state, number, sequence)
+        if record.marks & MUTE:  # a link to what was there before
+            return NOWHERE
         if record.key == key and not record.marks & DEAD:
             return sequence
         if record.key != key and _bucket(window, record.key) != bucket:

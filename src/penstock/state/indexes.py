@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.state import buckets, directory, scan
-from penstock.state.arena import DEAD, State, record_at
+from penstock.state.arena import DEAD, MUTE, State, record_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow
 from penstock.state.prefetch import prefetch
@@ -62,6 +62,8 @@ def insert(state: State, number: int, sequence: int, entry: int) -> None:
     """Index the tuple whose record is at `sequence`; `entry` is where its key was located."""
     kind = state.windows[number].kind
     record = record_at(state, number, sequence)
+    if record.marks & MUTE:
+        return
     if kind == HASH:
         record.older = directory.insert(state, number, sequence, entry)
     elif kind == BUCKETS:
@@ -73,7 +75,7 @@ def _chained(state: State, number: int, key: int, sequence: int) -> int:
     """The first live tuple of a chain of one key, from `sequence` on."""
     while sequence != NOWHERE:
         record = record_at(state, number, sequence)
-        if record.key != key:
+        if record.key != key or record.marks & MUTE:  # a link to what was there before
             return NOWHERE
         if not record.marks & DEAD:
             return sequence

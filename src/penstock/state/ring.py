@@ -3,28 +3,83 @@
 Invariant: sequences tail..head-1 have a record, and `live` of them are not DEAD. The record
 at the tail is never dead (unless the ring is empty), so a window that loses its tuples in
 order of arrival has no holes.
+
+A window of so many rows drops its oldest tuple when one comes that is too many. One of so many
+rows per key does not look for that tuple: every tuple has a rank, which says how many of its
+key came before it, so a probe sees which are outranked by newer ones. They are not counted as
+live, and `bury_outranked` takes them out when the ring is gone through anyway.
 """
 
 from __future__ import annotations
 
-from penstock.state import indexes
-from penstock.state.arena import DEAD, State, Words, record_at
-from penstock.state.jit import kernel
+from typing import Any, Final
 
-__all__ = ["append", "bury", "expire", "expire_all", "live_sequences", "sweep"]
+from penstock.state import indexes
+from penstock.state.arena import DEAD, MUTE, RANK_SHIFT, RANKS, State, Words, record_at
+from penstock.state.jit import kernel
+from penstock.state.links import NOWHERE
+
+__all__ = [
+    "MUTED", "append", "bury", "bury_outranked", "ends", "expire", "expire_all", "is_outranked",
+    "live_sequences", "sweep",
+]  # fmt: skip
+
+
+MUTED: Final = -1
+
+
+@kernel
+def ends(window: Any, ts: int) -> int:
+    """The last time at which a tuple is in a window: `Window.ends` of the model."""
+    if window.slot_us > 0:
+        return (ts // window.slot_us + 1) * window.slot_us - 1
+    return int(ts + window.length_us)
+
+
+@kernel
+def _rank(state: State, number: int, sequence: int) -> int:
+    return int(record_at(state, number, sequence).marks >> RANK_SHIFT)
+
+
+@kernel
+def is_outranked(state: State, number: int, newest: int, sequence: int) -> bool:
+    """Whether so many newer tuples of its key have come that a tuple is in the window no more."""
+    distance = (_rank(state, number, newest) - _rank(state, number, sequence)) & (RANKS - 1)
+    return distance >= state.windows[number].rows
 
 
 @kernel
 def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
-    """Keep a tuple at the head and index it. The caller has made room."""
+    """Keep a tuple at the head and index it. The caller has made room.
+
+    entry: where its key was located, or MUTED for a tuple without a key.
+    """
     window = state.windows[number]
+    marks = MUTE if entry == MUTED else 0
+    is_one_more = True
+    if window.per_key > 0:
+        newest = indexes.first(state, number, key, entry)
+        if newest != NOWHERE:
+            rank = _rank(state, number, newest) + 1
+            # Once ranks have come round to where they began, all that were counted are gone.
+            is_one_more = rank < window.rows and rank < RANKS
+            marks = (rank & (RANKS - 1)) << RANK_SHIFT
     record = record_at(state, number, window.head)
     record.ts = ts
     record.key = key
-    record.marks = 0
+    record.marks = marks
     indexes.insert(state, number, window.head, entry)
     window.head += 1
-    window.live += 1
+    if is_one_more:
+        window.live += 1
+    else:
+        window.expired += 1  # an older one of its key, wherever it is
+    if window.rows > 0 and window.per_key == 0:
+        while window.live > window.rows:
+            if not _is_dead(state, number, window.tail):
+                window.live -= 1
+                window.expired += 1
+            window.tail += 1
 
 
 @kernel
@@ -41,8 +96,7 @@ def _is_dead(state: State, number: int, sequence: int) -> bool:
 
 @kernel
 def _has_passed(state: State, number: int, sequence: int, watermark: int) -> bool:
-    ends = record_at(state, number, sequence).ts + state.windows[number].length_us
-    return ends < watermark
+    return ends(state.windows[number], record_at(state, number, sequence).ts) < watermark
 
 
 @kernel
@@ -79,6 +133,20 @@ def sweep(state: State, number: int, watermark: int) -> None:
             bury(state, number, sequence)
             window.expired += 1
     expire(state, number, watermark)
+
+
+@kernel
+def bury_outranked(state: State, number: int) -> None:
+    """Mark what newer tuples of the same key have outranked. O(ring), times a probe."""
+    window = state.windows[number]
+    if window.per_key == 0:
+        return
+    for sequence in range(window.tail, window.head):
+        if not _is_dead(state, number, sequence):
+            key = record_at(state, number, sequence).key
+            newest = indexes.first(state, number, key, indexes.locate(state, key))
+            if is_outranked(state, number, newest, sequence):
+                record_at(state, number, sequence).marks |= DEAD  # counted as expired already
 
 
 @kernel

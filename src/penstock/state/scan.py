@@ -6,7 +6,7 @@ tiny windows nothing beats it.
 
 from __future__ import annotations
 
-from penstock.state.arena import DEAD, State, record_at
+from penstock.state.arena import DEAD, MUTE, State, record_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 
@@ -25,7 +25,7 @@ def following(state: State, number: int, key: int, sequence: int) -> int:
     sequence -= 1
     while sequence >= state.windows[number].tail:
         record = record_at(state, number, sequence)
-        if record.key == key and not record.marks & DEAD:
+        if record.key == key and not record.marks & (DEAD | MUTE):
             return sequence
         sequence -= 1
     return NOWHERE

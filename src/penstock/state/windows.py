@@ -18,6 +18,7 @@ from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.state import directory, indexes, ring
 from penstock.state.arena import (
+    MUTE,
     RECORD,
     WINDOW,
     State,
@@ -53,7 +54,12 @@ class Windows:
         self._sizes = [_SMALLEST_RING] * len(query.streams)
         hashed = any(index.name == "hash" for index in plan.indexes)
         self.state = self._allocate(directory.directory_size(1) if hashed else 0, self._sizes)
-        self.state.windows["length_us"] = [window.length_us for window in query.windows]
+        windows = self.state.windows
+        # In arrivals, where these are counted in the place of time.
+        windows["length_us"] = [window.arrivals or window.length_us for window in query.windows]
+        windows["slot_us"] = [window.slot_us for window in query.windows]
+        windows["rows"] = [window.rows for window in query.windows]
+        windows["per_key"] = [window.per_key for window in query.windows]
         self.state.windows["kind"] = [KINDS[index.name] for index in plan.indexes]
         for stream, order in enumerate(plan.probe_orders):
             self.state.orders[stream, : len(order)] = order
@@ -84,6 +90,7 @@ class Windows:
 
     def live_sequences(self, number: int) -> Words:
         """The sequence numbers of a window's tuples, oldest first."""
+        ring.bury_outranked(self.state, number)
         out = np.empty(self.live(number), np.int64)
         ring.live_sequences(self.state, number, out)
         return out
@@ -93,6 +100,13 @@ class Windows:
         start = int(self.state.windows["ring"][number])
         times: Words = self.state.records["ts"][start + (sequences & (self.size(number) - 1))]
         return times
+
+    def keys(self, number: int) -> Words:
+        """The key words of a window's tuples, oldest first."""
+        start = int(self.state.windows["ring"][number])
+        places = self.live_sequences(number) & (self.size(number) - 1)
+        words: Words = self.state.records["key"][start + places]
+        return words
 
     @property
     def state_bytes(self) -> int:
@@ -115,6 +129,7 @@ class Windows:
             if head - tail + count <= sizes[number]:
                 continue
             ring.sweep(self.state, number, watermark)
+            ring.bury_outranked(self.state, number)
             tail, head = self.tail_and_head(number)
             if head - tail + count <= sizes[number]:
                 continue
@@ -232,7 +247,10 @@ class Windows:
             assert len(live) == 0 or live[0] >= tail
             by_key: dict[int, list[int]] = {}
             for sequence in live.tolist():
-                key = int(record_at(self.state, number, sequence).key)
+                record = record_at(self.state, number, sequence)
+                if record.marks & MUTE:
+                    continue
+                key = int(record.key)
                 by_key.setdefault(key, []).append(sequence)
             for key, sequences in by_key.items():
                 assert self._probed(number, key) == sequences[::-1], (number, key)
