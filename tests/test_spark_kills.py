@@ -91,7 +91,7 @@ def test_damaged_state_gives_no_wrong_answer(stopped: Runner, scratch: Path, dam
     before = stopped.committed()
     DAMAGES[damage](stopped.directory / "checkpoint" / "state" / "0" / "0")
     for hot_state in scratch.glob("penstock-*/*"):
-        shutil.rmtree(hot_state)
+        shutil.rmtree(hot_state, ignore_errors=True)  # a query that ended does it too
     if damage.endswith("can be made again"):
         stopped.start().awaitTermination()
         assert stopped.committed() == rows_of(stopped.feed.answer())
