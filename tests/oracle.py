@@ -8,7 +8,7 @@ but among tuples of one stream and one time. A combination comes out with the la
 tuples; where rows or arrivals are counted, once nothing that comes can be before it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import inf
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]  # event times are whole microseconds, null is None
 Bounds = tuple[int, int]  # on the difference between the second stream's time and the first's
+Term = tuple[tuple[str, ...], Callable[..., bool | None]]  # of which streams' rows, what
 Combination = tuple[tuple[Row, ...], int]  # a row of each stream, and the event time
 
 
@@ -69,10 +70,17 @@ class Arrival(NamedTuple):
 
 
 def answer(
-    streams: Sequence[OracleStream], steps: Sequence[Step], between: Bounds | None = None
+    streams: Sequence[OracleStream],
+    steps: Sequence[Step],
+    between: Bounds | None = None,
+    where: Sequence[Term] = (),
 ) -> list[Outcome]:
-    """What each step brings; where rows or arrivals are counted, also what the end brings."""
-    outcomes, admitted = run_clock(streams, steps)
+    """What each step brings; where rows or arrivals are counted, also what the end brings.
+
+    A term over one stream alone decides which of its tuples enter the window at all.
+    """
+    outcomes, admitted = run_clock(streams, steps, [term for term in where if len(term[0]) == 1])
+    names = [stream.name for stream in streams]
     counted = any(stream.rows or stream.arrivals for stream in streams)
     if counted:
         outcomes.append(Outcome(watermark=inf))
@@ -87,7 +95,8 @@ def answer(
             if between is None
             else between[0] <= arrivals[1].ts - arrivals[0].ts <= between[1]
         )
-        if near and equal_keys(streams, rows):
+        by_name = dict(zip(names, rows, strict=True))
+        if near and equal_keys(streams, rows) and all(holds(term, by_name) for term in where):
             step = max(arrival.step for arrival in arrivals)
             while counted and outcomes[step].watermark <= latest.ts:
                 step += 1
@@ -109,6 +118,12 @@ def equal_keys(streams: Sequence[OracleStream], rows: Sequence[Row]) -> bool:
     keys = [[row[column] for column in s.key] for s, row in zip(streams, rows, strict=True)]
     columns = zip(*keys, strict=True)
     return all(a is not None and a == b for values in columns for a, b in pairwise(values))
+
+
+def holds(term: Term, rows: Mapping[str, Row]) -> bool:
+    """SQL's: what is null is not true."""
+    names, function = term
+    return function(*(rows[name] for name in names)) is True
 
 
 def ends(stream: OracleStream, ts: int) -> float:
@@ -136,7 +151,7 @@ def in_window(
 
 
 def run_clock(
-    streams: Sequence[OracleStream], steps: Sequence[Step]
+    streams: Sequence[OracleStream], steps: Sequence[Step], filters: Sequence[Term]
 ) -> tuple[list[Outcome], dict[str, list[Arrival]]]:
     """The late rows of each step; and the others, as arrivals."""
     watermark, own = -inf, {stream.name: -inf for stream in streams}
@@ -155,7 +170,8 @@ def run_clock(
             rows = step.rows.get(s.name, ())
             outcome.late[s.name] = [row for row in rows if row[s.time] < watermark]
             for row in rows:
-                if row[s.time] >= watermark:
+                passes = all(holds(term, {s.name: row}) for term in filters if term[0] == (s.name,))
+                if row[s.time] >= watermark and passes:
                     line.append((row[s.time], which, len(line), number, row))
             reached = [row[s.time] - s.lateness_us for row in rows]
             own[s.name] = max(own[s.name], step.advance.get(s.name, -inf), *reached)

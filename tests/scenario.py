@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 import penstock as ps
-from oracle import Bounds, Combination, OracleStream, Outcome, Row, Step, answer
+from oracle import Bounds, Combination, OracleStream, Outcome, Row, Step, Term, answer
 
 Indexes = str | Mapping[str, str] | None
 
@@ -35,6 +35,7 @@ class Scenario:
     probe_orders: Mapping[str, Sequence[str]] | None = None
     restarts: Mapping[int, Indexes] = field(default_factory=dict)
     between: Bounds | None = None
+    where: Mapping[str, Term] = field(default_factory=dict)  # by its text
 
     @property
     def query(self) -> ps.WindowJoin:
@@ -51,7 +52,8 @@ class Scenario:
                 )
                 for stream in self.streams
             ],
-            on={stream.name: list(stream.key) for stream in self.streams},
+            on=None if self.where else {each.name: list(each.key) for each in self.streams},
+            where=" AND ".join(self.where) or None,
             between=self.between and tuple(timedelta(microseconds=each) for each in self.between),
         )
 
@@ -61,7 +63,7 @@ class Scenario:
         return any(stream.rows or stream.arrivals for stream in self.streams)
 
     def schema(self, stream: OracleStream) -> pa.Schema:
-        keys = zip(stream.key, self.key_types, strict=True)
+        keys = zip(("x", "y") if self.where else stream.key, self.key_types, strict=True)
         payload = [("id", pa.int64()), ("note", pa.string())]
         return pa.schema([(stream.time, self.time_type), *keys, *payload])
 
@@ -178,7 +180,8 @@ def in_order(stream: OracleStream, steps: Sequence[Step]) -> bool:
 
 def check(scenario: Scenario) -> None:
     """penstock answers a scenario as the oracle does, in every step."""
-    expected = answer(scenario.streams, scenario.steps, scenario.between)
+    terms = list(scenario.where.values())
+    expected = answer(scenario.streams, scenario.steps, scenario.between, terms)
     for number, (want, got) in enumerate(zip(expected, run(scenario), strict=True)):
         where = f"in step {number}"
         assert bag(got.results) == bag(want.results), where
@@ -186,7 +189,7 @@ def check(scenario: Scenario) -> None:
         for stream in scenario.streams:
             name = stream.name
             assert bag(got.late[name]) == bag(want.late.get(name, [])), where
-            if scenario.counted:
+            if scenario.counted or scenario.where:
                 continue
             # A window lets go from its oldest arrival on: what came early may hold back others.
             assert got.live[name] >= want.live[name], where

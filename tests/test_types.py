@@ -195,10 +195,10 @@ def test_keys_of_several_columns_and_types() -> None:
 def test_the_colliding_keys_do_collide() -> None:
     """Otherwise the tests that draw them would show nothing about collisions."""
     kind = common_kind([pa.binary()], ["k"])
-    words, _ = key_words([pa.array(BLOBS_OF_ONE_HASH)], [kind])
+    words, _ = key_words([pa.array(BLOBS_OF_ONE_HASH)], [kind], 2)
     assert len(set(words.tolist())) == 1
     kinds = [common_kind([each], ["k"]) for each in (pa.int64(), pa.uint64())]
-    words, _ = key_words([pa.array(FIRST), pa.array(SECOND, pa.uint64())], kinds)
+    words, _ = key_words([pa.array(FIRST), pa.array(SECOND, pa.uint64())], kinds, 2)
     assert len(set(words.tolist())) == 1
 
 

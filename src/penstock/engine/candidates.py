@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.residual import holds
 from penstock.model.binding import Binding
 from penstock.state.arena import Words
 from penstock.state.keys import as_kind
@@ -58,10 +59,19 @@ class Candidates:
         )
 
     def verified(self) -> Candidates:
-        """Those whose keys are equal by value and not only by hash."""
-        if self._binding.exact:
-            return self
-        holds: npt.NDArray[np.bool_] | None = None
+        """Those whose keys are equal by value and not only by hash, and the rest holds too."""
+        held = self if self._binding.exact else self._with_equal_keys()
+        for predicate in self._binding.query.residuals:
+            mask = holds(predicate, held.column, len(held))
+            if not mask.all():
+                held = held._chosen(mask)
+        return held
+
+    def _chosen(self, mask: npt.NDArray[np.bool_]) -> Candidates:
+        return Candidates(self._windows, self._binding, self._rows[:, mask])
+
+    def _with_equal_keys(self) -> Candidates:
+        equals: npt.NDArray[np.bool_] | None = None
         keys = self._binding.query.keys
         for number, kind in enumerate(self._binding.key_kinds):
             of_first = as_kind(self.column(0, keys[0][number]), kind)
@@ -71,10 +81,8 @@ class Candidates:
                 if pc.all(equal, min_count=0).as_py():
                     continue
                 mask = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
-                holds = mask if holds is None else holds & mask
-        if holds is None:
-            return self
-        return Candidates(self._windows, self._binding, self._rows[:, holds])
+                equals = mask if equals is None else equals & mask
+        return self if equals is None else self._chosen(equals)
 
     def _latest(self) -> Words:
         """The event time of each: the greatest of its tuples'."""

@@ -2,7 +2,8 @@
 
 Over time windows nothing has to wait: a combination is complete as soon as its tuples are
 there. What is behind the watermark is late and set aside; what is before the begin of its
-window, or has no key, can meet nothing and goes no further; the rest is put in order of time.
+window, fails a predicate over its stream alone, or has no key, can meet nothing and goes no
+further; the rest is put in order of time.
 Where rows or arrivals are counted, tuples without a key count too and are passed on as mute;
 when tuples may go on is then for `engine.waiting` to say.
 """
@@ -15,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals, Intake
+from penstock.engine.arrivals import Arrivals, Flags, Intake
+from penstock.engine.residual import holds
 from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
 from penstock.state.keys import key_words
@@ -27,7 +29,7 @@ __all__ = ["Released", "release"]
 class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
     keyless: how many in time had a null or NaN for a key. filtered: how many in time were
-    before the begin of their window."""
+    before the begin of their window, or failed a predicate."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None
@@ -48,9 +50,13 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         after = ts >= begin
         filtered = int(len(ts) - after.sum())
         batch, ts = take_rows(batch, np.flatnonzero(after)), ts[after]
+    kept = _pass(binding, stream, batch)
+    if not kept.all():
+        filtered += int(len(ts) - kept.sum())
+        batch, ts = take_rows(batch, np.flatnonzero(kept)), ts[kept]
     columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}
     keys, present = key_words(
-        [columns[name] for name in binding.query.keys[stream]], binding.key_kinds
+        [columns[name] for name in binding.query.keys[stream]], binding.key_kinds, len(ts)
     )
     arrivals = Arrivals(ts, keys, columns)
     keyless = 0
@@ -61,3 +67,12 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         else:
             arrivals = arrivals.take(np.flatnonzero(present))
     return Released(arrivals.in_time_order(), late, keyless, filtered)
+
+
+def _pass(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:
+    """Which rows hold all predicates over their stream alone, and over none."""
+    kept = np.ones(len(batch), np.bool_)
+    for predicate in binding.query.filters:
+        if all(column.stream == stream for column in predicate.columns):
+            kept &= holds(predicate, lambda _, name: as_kept(batch.column(name)), len(batch))
+    return kept

@@ -58,7 +58,7 @@ class Binding:
     @property
     def exact(self) -> bool:
         """Whether equal 64-bit keys are equal keys, so that nothing is left to verify."""
-        return len(self.key_kinds) == 1 and self.key_kinds[0].exact
+        return not self.key_kinds or (len(self.key_kinds) == 1 and self.key_kinds[0].exact)
 
     def output_schema(self) -> pa.Schema:
         """The schema of results, as far as it is known."""
@@ -91,6 +91,12 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
     if repeated:
         raise SchemaError(f"stream {name!r} has columns of one name: {repeated}; rename them")
     wanted = {"time": (query.streams[stream].time,), "key": query.keys[stream]}
+    wanted["where"] = tuple(
+        column.name
+        for predicate in (*query.filters, *query.residuals)
+        for column in sorted(predicate.columns, key=lambda each: each.name)
+        if column.stream == stream
+    )
     wanted["selected"] = tuple(
         column for _, chosen, column in query.selected or () if chosen == name
     )
@@ -150,6 +156,12 @@ def _kept(
 ) -> tuple[str, ...]:
     needed = {column.column for column in output if column.stream == stream}
     needed.update(query.keys[stream])
+    needed.update(
+        column.name
+        for predicate in query.residuals
+        for column in predicate.columns
+        if column.stream == stream
+    )
     if query.counts_arrivals:  # event times are no longer what tuples are ordered by
         needed.add(query.streams[stream].time)
     return () if schema is None else tuple(name for name in schema.names if name in needed)

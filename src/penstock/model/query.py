@@ -12,7 +12,10 @@ from typing import Any, Final
 
 from penstock.errors import QueryError
 from penstock.model.duration import Duration, signed_us
+from penstock.model.key_terms import divided, keys_of
+from penstock.model.predicate import Predicate
 from penstock.model.stream import Stream
+from penstock.model.where import parse_where
 from penstock.model.window import (
     ArrivalWindow,
     BoundWindow,
@@ -34,6 +37,7 @@ class Query:
 
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
+    where: further predicates, or all of them, as SQL text: see `model.where`.
     within: the window of every stream that names none.
     between: for two streams, instead of windows: the least and the greatest difference
         `second.ts - first.ts`, each a length of time, negative as `"-5 seconds"`.
@@ -43,22 +47,35 @@ class Query:
     """
 
     streams: Sequence[Stream]
-    on: Columns | Mapping[str, Columns]
+    on: Columns | Mapping[str, Columns] | None = None
     within: Window | Duration | None = None
     select: Mapping[str, str] | Sequence[str] | None = None
     between: tuple[Duration, Duration] | None = None
     closed: str = "both"
+    where: str | None = None
 
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
     keys: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
     selected: tuple[tuple[str, str, str], ...] | None = field(init=False, repr=False, compare=False)
+    filters: tuple[Predicate, ...] = field(init=False, repr=False, compare=False)
+    residuals: tuple[Predicate, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
         derived(self, "streams", _streams(self.streams))
         derived(self, "names", tuple(stream.name for stream in self.streams))
-        derived(self, "keys", _keys(self.names, self.on))
+        predicates = () if self.where is None else parse_where(self.where, self.names)
+        if self.on is not None:
+            keys = _keys(self.names, self.on)
+        elif self.where is not None:
+            keys = keys_of(predicates, len(self.names))
+        else:
+            raise QueryError("a join needs on= or where=; give the columns that must be equal")
+        derived(self, "keys", keys)
+        filters, residuals = divided(predicates, keys)
+        derived(self, "filters", filters)
+        derived(self, "residuals", residuals)
         within = self.within
         if within is not None:
             within = parse_window(within, "within")
@@ -112,6 +129,7 @@ class Query:
                 }
                 for stream, window, key in zip(self.streams, self.windows, self.keys, strict=True)
             ],
+            "where": self.where,
             "select": None if self.selected is None else [list(row) for row in self.selected],
         }
 

@@ -147,7 +147,9 @@ def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) ->
     all_times = times["ts"].to_numpy().astype(np.int64, copy=False)
     for batch in rows.to_batches():
         columns = {column: as_kept(batch.column(column)) for column in binding.kept[stream]}
-        keys, present = key_words([columns[key] for key in query.keys[stream]], binding.key_kinds)
+        keys, present = key_words(
+            [columns[key] for key in query.keys[stream]], binding.key_kinds, len(batch)
+        )
         ts = all_times[done : done + len(batch)]
         done += len(batch)
         if len(batch):

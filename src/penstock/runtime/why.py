@@ -177,7 +177,7 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
         )
     kinds = binding.key_kinds if schema is not None else _kinds(name, query.keys[stream], keys)
     ts = event_times(query, stream, batch).latest
-    _, present = key_words(keys, kinds)
+    _, present = key_words(keys, kinds, 1)
     window = query.windows[stream]
     has_key = present is None or bool(present[0])
     if schema is not None and _is_late(join, stream, arrays):

@@ -196,7 +196,8 @@ def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) 
             columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
-    keys, _ = key_words([columns[key] for key in binding.query.keys[stream]], binding.key_kinds)
+    key_columns = [columns[key] for key in binding.query.keys[stream]]
+    keys, _ = key_words(key_columns, binding.key_kinds, len(ts))
     arrivals = Arrivals(ts, keys, columns)
     alive = ts >= after
     return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))

@@ -140,7 +140,7 @@ class Packer:
 
     def _buckets(self, rows: pa.RecordBatch, count: int) -> Words:
         keys = [rows.column(name) for name in self.binding.query.keys[self.stream]]
-        words, _ = key_words(keys, self.binding.key_kinds)
+        words, _ = key_words(keys, self.binding.key_kinds, len(rows))
         mixed = words.view(np.uint64)
         for multiplier in _MULTIPLIERS:
             mixed = mixed * multiplier

@@ -91,9 +91,11 @@ def as_kind(array: pa.Array, kind: KeyKind) -> pa.Array:
 
 
 def key_words(
-    columns: Sequence[pa.Array], kinds: Sequence[KeyKind]
+    columns: Sequence[pa.Array], kinds: Sequence[KeyKind], rows: int
 ) -> tuple[Words, npt.NDArray[np.bool_] | None]:
-    """The word of each row, and which rows have one (None: all)."""
+    """The word of each row, and which rows have one (None: all). Without a key all are zero."""
+    if not columns:
+        return np.zeros(rows, np.int64), None
     if len(columns[0]) == 0:
         return np.empty(0, np.int64), None
     arrays = [as_kind(array, kind) for array, kind in zip(columns, kinds, strict=True)]

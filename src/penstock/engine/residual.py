@@ -1,0 +1,81 @@
+"""Residual predicates, on whole columns at once: which rows hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.errors import SchemaError
+from penstock.model.predicate import Column, Comparison, Constant, Expression, Predicate
+
+__all__ = ["Columns", "holds"]
+
+Columns = Callable[[int, str], pa.Array]  # of a stream, by name
+
+_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": pc.add,
+    "-": pc.subtract,
+    "*": pc.multiply,
+    "/": pc.divide,
+}
+_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def holds(predicate: Predicate, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
+    """Which rows a predicate holds for."""
+    try:
+        answer = _answer(predicate, columns)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        names = sorted(column.name for column in predicate.columns)
+        raise SchemaError(
+            f"the columns {names} cannot be compared as where= does: {error}; cast them first"
+        ) from error
+    if isinstance(answer, pa.Scalar):  # of constants only
+        return np.full(rows, bool(answer.as_py()))
+    filled: npt.NDArray[np.bool_] = pc.fill_null(answer, False).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _answer(predicate: Predicate, columns: Columns) -> Any:
+    if isinstance(predicate, Comparison):
+        left, right = (_value(each, columns) for each in (predicate.left, predicate.right))
+        if predicate.op == "is":
+            both_null = pc.and_(pc.is_null(left), pc.is_null(right))
+            return pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
+        return _COMPARISONS[predicate.op](left, right)
+    differences = [
+        pc.subtract(_value(left, columns), _value(right, columns))
+        for left, right in predicate.pairs
+    ]
+    if len(differences) == 1:
+        distance = pc.abs(differences[0])
+    else:
+        distance = pc.sqrt(reduce(pc.add, [pc.multiply(each, each) for each in differences]))
+    compare = pc.less_equal if predicate.closed else pc.less
+    return compare(distance, pa.scalar(predicate.epsilon))
+
+
+def _value(expression: Expression, columns: Columns) -> Any:
+    if isinstance(expression, Column):
+        return columns(expression.stream, expression.name)
+    if isinstance(expression, Constant):
+        return pa.scalar(expression.value)
+    left, right = (_value(each, columns) for each in (expression.left, expression.right))
+    if expression.op == "%":
+        # As in SQL, the remainder has the sign of the dividend.
+        whole = pc.trunc(pc.divide(pc.cast(left, pa.float64()), pc.cast(right, pa.float64())))
+        return pc.subtract(left, pc.multiply(right, pc.cast(whole, left.type)))
+    return _ARITHMETIC[expression.op](left, right)

@@ -1,0 +1,200 @@
+"""A where clause: SQL text in, predicates out.
+
+Only what is listed here is understood; anything else is refused with the words it stands in
+and their place. Columns are written `stream.column`, with double quotes around names that are
+no plain words.
+
+    =  <>  <  <=  >  >=  BETWEEN  IS NOT DISTINCT FROM      between expressions of one stream each
+    abs(a.x - b.y) <= 5                                     a band
+    sqrt(power(a.x - b.x, 2) + power(a.y - b.y, 2)) <= 5    a distance, in any number of columns
+    + - * / %                                               within a side
+    AND                                                     between all of these
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from typing import Any, Final, NoReturn
+
+import sqlglot
+from sqlglot import exp
+
+from penstock.errors import QueryError
+from penstock.model.predicate import (
+    Arithmetic,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    Near,
+    Predicate,
+)
+
+__all__ = ["parse_where"]
+
+Node = Any  # of sqlglot's tree
+
+_COMPARISONS: Final[dict[Any, str]] = {
+    exp.EQ: "=",
+    exp.NullSafeEQ: "is",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_MIRRORED: Final = {"=": "=", "is": "is", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ARITHMETIC: Final[dict[Any, str]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+}
+_KNOWN: Final = (
+    "a where clause is comparisons (=, <>, <, <=, >, >=, BETWEEN, IS NOT DISTINCT FROM) of "
+    "columns written stream.column, abs(a.x - b.y) <= number, or a distance, joined by AND"
+)
+
+
+def parse_where(text: str, streams: Sequence[str]) -> tuple[Predicate, ...]:
+    """The predicates of a clause over streams of these names."""
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError(f"where must be SQL text, got {text!r}; write for example 'a.x = b.y'")
+    try:
+        tree = sqlglot.parse_one(text)
+    except sqlglot.errors.SqlglotError as error:
+        told = str(error).replace("\033[4m", "").replace("\033[0m", "").splitlines()[0]
+        raise QueryError(f"cannot read where={text!r}: {told}; {_KNOWN}") from None
+    return tuple(_Reader(text, streams).conjuncts(tree))
+
+
+class _Reader:
+    def __init__(self, text: str, streams: Sequence[str]) -> None:
+        self._text = text
+        self._streams = list(streams)
+
+    def conjuncts(self, node: Node) -> Iterator[Predicate]:
+        node = _bare(node)
+        if isinstance(node, exp.And):
+            yield from self.conjuncts(node.left)
+            yield from self.conjuncts(node.right)
+        elif isinstance(node, exp.Between):
+            value = self._side(node.this)
+            yield Comparison(">=", value, self._side(node.args["low"]))
+            yield Comparison("<=", value, self._side(node.args["high"]))
+        elif isinstance(node, exp.Not) and isinstance(_bare(node.this), exp.NullSafeNEQ):
+            inner = _bare(node.this)
+            yield Comparison("is", self._side(inner.left), self._side(inner.right))
+        elif type(node) in _COMPARISONS:
+            yield self._comparison(node)
+        else:
+            self._refuse(node)
+
+    def _comparison(self, node: Node) -> Predicate:
+        op, left, right = _COMPARISONS[type(node)], _bare(node.this), _bare(node.expression)
+        for near, bound, said in ((left, right, op), (right, left, _MIRRORED[op])):
+            pairs = self._pairs(near)
+            if pairs is not None:
+                limit = self._side(bound)
+                if said not in ("<", "<=") or not isinstance(limit, Constant):
+                    self._refuse(node, "a distance must be < or <= a number")
+                if not isinstance(limit.value, int | float) or limit.value < 0:
+                    self._refuse(node, "a distance must be < or <= a number of zero or more")
+                return Near(tuple(pairs), limit.value, said == "<=")
+        return Comparison(op, self._side(left), self._side(right))
+
+    def _pairs(self, node: Node) -> list[tuple[Expression, Expression]] | None:
+        """The coordinates of a distance; None if it is none."""
+        if isinstance(node, exp.Abs):
+            difference = _bare(node.this)
+            return [self._difference(difference)] if isinstance(difference, exp.Sub) else None
+        if isinstance(node, exp.Sqrt):
+            return [self._difference(each) for each in self._squares(_bare(node.this))]
+        return None
+
+    def _squares(self, node: Node) -> Iterator[Node]:
+        """The bases of a sum of squares."""
+        if isinstance(node, exp.Add):
+            yield from self._squares(_bare(node.this))
+            yield from self._squares(_bare(node.expression))
+            return
+        squared = isinstance(node, exp.Pow) and _bare(node.expression) == exp.Literal.number(2)
+        if squared or (isinstance(node, exp.Mul) and _bare(node.this) == _bare(node.expression)):
+            yield _bare(node.this)
+        else:
+            self._refuse(node, "a distance is the square root of a sum of squared differences")
+
+    def _difference(self, node: Node) -> tuple[Expression, Expression]:
+        if not isinstance(node, exp.Sub):
+            self._refuse(node, "a distance is made of differences between two streams")
+        return self._side(node.this), self._side(node.expression)
+
+    def _side(self, node: Node) -> Expression:
+        """An expression over one stream at most."""
+        expression = self._expression(node)
+        if len({column.stream for column in expression.columns}) > 1:
+            self._refuse(node, "a side of a comparison may use the columns of one stream only")
+        return expression
+
+    def _expression(self, node: Node) -> Expression:
+        node = _bare(node)
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if type(node) in _ARITHMETIC:
+            left, right = self._expression(node.this), self._expression(node.expression)
+            return Arithmetic(_ARITHMETIC[type(node)], left, right)
+        if isinstance(node, exp.Neg):
+            negated = self._expression(node.this)
+            if isinstance(negated, Constant):
+                return Constant(-negated.value)
+            return Arithmetic("-", Constant(0), negated)
+        return Constant(self._constant(node))
+
+    def _column(self, node: exp.Column) -> Column:
+        if node.table not in self._streams:
+            self._refuse(
+                node, f"write columns as stream.column, where the streams are {self._streams}"
+            )
+        return Column(self._streams.index(node.table), node.name)
+
+    def _constant(self, node: Node) -> Any:
+        if isinstance(node, exp.Boolean):
+            return node.this
+        if isinstance(node, exp.Literal):
+            if node.is_string:
+                return node.this
+            return float(node.this) if re.search("[.eE]", node.this) else int(node.this)
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal):
+            for kind, read in _MOMENTS.items():
+                if node.to.this == kind:
+                    try:
+                        return read(node.this.this)
+                    except ValueError:
+                        self._refuse(node, "write it as in ISO 8601")
+        self._refuse(node)
+
+    def _refuse(self, node: Node, why: str = _KNOWN) -> NoReturn:
+        places = [
+            each.meta["start"] for each in node.find_all(exp.Identifier) if "start" in each.meta
+        ]
+        where = f", near character {min(places) + 1}" if places else ""
+        raise QueryError(
+            f"where={self._text!r} has a part that is not supported: {node.sql()}{where}; {why}"
+        )
+
+
+_MOMENTS: Final[dict[Any, Any]] = {
+    exp.DataType.Type.DATE: date.fromisoformat,
+    exp.DataType.Type.TIMESTAMP: datetime.fromisoformat,
+    exp.DataType.Type.TIMESTAMPTZ: datetime.fromisoformat,
+}
+
+
+def _bare(node: Any) -> Any:
+    """Without parentheses."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node

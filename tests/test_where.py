@@ -1,0 +1,159 @@
+"""Where clauses: every supported term gives the answer that the oracle defines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as ps
+from oracle import Row, Step, Term
+from scenario import Scenario, check
+from strategies import arrivals, batches, indexes, other_windows, streams
+
+pytestmark = pytest.mark.jit_off
+
+
+def known(function: Callable[..., bool]) -> Callable[..., bool | None]:
+    """Of the x and y of each row; null where one that is used is."""
+
+    def holds(*rows: Row) -> bool | None:
+        try:
+            return function(*rows)
+        except TypeError:  # arithmetic or order with None
+            return None
+
+    return holds
+
+
+def equal(one: Any, other: Any) -> bool:
+    return one is not None and one == other
+
+
+# SQL text, the streams it is over, and what it says in Python.
+TERMS: dict[str, Term] = {
+    text: (names, known(function))
+    for text, names, function in (
+        ("a.x = b.x", ("a", "b"), lambda a, b: equal(a["x"], b["x"])),
+        ("a.y = b.x", ("a", "b"), lambda a, b: equal(a["y"], b["x"])),
+        ("b.y = c.y", ("b", "c"), lambda b, c: equal(b["y"], c["y"])),
+        ("c.x = a.x", ("c", "a"), lambda c, a: equal(c["x"], a["x"])),
+        ("a.x IS NOT DISTINCT FROM b.y", ("a", "b"), lambda a, b: a["x"] == b["y"]),
+        ("a.x < b.x", ("a", "b"), lambda a, b: a["x"] < b["x"]),
+        ("a.y >= c.y", ("a", "c"), lambda a, c: a["y"] >= c["y"]),
+        ("b.x > c.x", ("b", "c"), lambda b, c: b["x"] > c["x"]),
+        ("a.x <> b.y", ("a", "b"), lambda a, b: a["x"] - b["y"] != 0),
+        ("abs(a.x - b.x) <= 2", ("a", "b"), lambda a, b: abs(a["x"] - b["x"]) <= 2),
+        ("1 > abs(b.y - a.y)", ("a", "b"), lambda a, b: abs(b["y"] - a["y"]) < 1),
+        (
+            "sqrt(power(a.x - b.x, 2) + (a.y - b.y) * (a.y - b.y)) < 2",
+            ("a", "b"),
+            lambda a, b: math.hypot(a["x"] - b["x"], a["y"] - b["y"]) < 2,
+        ),
+        ("a.x * 2 - 1 <= b.y + b.x", ("a", "b"), lambda a, b: a["x"] * 2 - 1 <= b["y"] + b["x"]),
+        (
+            "b.x BETWEEN a.x - 1 AND a.x + 1",
+            ("a", "b"),
+            lambda a, b: a["x"] - 1 <= b["x"] <= a["x"] + 1,
+        ),
+        ("a.x BETWEEN 1 AND 3", ("a",), lambda a: 1 <= a["x"] <= 3),
+        ("b.y <> -1", ("b",), lambda b: b["y"] + 0 != -1),
+        ("b.x % 2 = 1", ("b",), lambda b: math.fmod(b["x"], 2) == 1),
+        ("a.x <= a.y", ("a",), lambda a: a["x"] <= a["y"]),
+    )
+}
+
+
+@st.composite
+def clauses(draw: st.DrawFn, *, windows: bool) -> Scenario:
+    joined = tuple(replace(stream, key=()) for stream in draw(streams(())))[:3]
+    if windows:
+        joined = draw(other_windows(joined))
+    names = [stream.name for stream in joined]
+    fitting = [text for text, (over, _) in TERMS.items() if set(over) <= set(names)]
+    chosen = draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique=True))
+    numbers = (-1, 0, 1, 2, 3, 5, None)
+    comes = draw(arrivals(names, ("x", "y"), (numbers, numbers)))
+    steps = [Step(push) for push in draw(batches(comes, names))]
+    saved = {0: draw(indexes(names))} if steps and draw(st.booleans()) else {}
+    return Scenario(
+        joined,
+        steps,
+        (pa.int64(), pa.int64()),
+        indexes=draw(indexes(names)),
+        restarts=saved,
+        where={text: TERMS[text] for text in chosen},
+    )
+
+
+@given(clauses(windows=False))
+def test_any_clause(scenario: Scenario) -> None:
+    check(scenario)
+
+
+@given(clauses(windows=True))
+def test_any_clause_over_any_window(scenario: Scenario) -> None:
+    check(scenario)
+
+
+def test_on_and_where_together() -> None:
+    two = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    query = ps.WindowJoin(two, on="k", where="a.v < b.v AND b.v <> 7", within="10 us")
+    table = pa.table({"ts": [1, 2, 3, 4], "k": [1, 1, 2, 1], "v": [3, 5, 9, 7]})
+    join = query.start()
+    result = join.push(a=table, b=table)
+    assert list(zip(result["a_v"].to_pylist(), result["b_v"].to_pylist(), strict=True)) == [(3, 5)]
+    assert join.metrics.streams["b"].filtered == 1
+
+
+def test_classes_of_equal_columns_make_the_key() -> None:
+    streams = [ps.Stream(name, time="ts") for name in "abc"]
+    query = ps.WindowJoin(
+        streams, where="a.k = b.k AND c.m = a.k AND a.v = b.v AND a.v < c.v", within="1 s"
+    )
+    assert query.keys == (("k",), ("k",), ("m",))
+    assert len(query.residuals) == 2
+    pairs = ps.WindowJoin(streams[:2], where="a.x = b.y AND a.z = b.z", within="1 s")
+    assert pairs.keys == (("x", "z"), ("y", "z"))
+    assert pairs.residuals == ()
+    assert ps.WindowJoin(streams[:2], where="a.x < b.y", within="1 s").keys == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("where", "told"),
+    [
+        ("a.x = b.x OR a.y = b.y", "not supported: a.x = b.x OR a.y = b.y, near character 1"),
+        ("a.x = b.x AND a.n LIKE 'x%'", "not supported: a.n LIKE 'x%', near character 15"),
+        ("a.x + b.x < 3", "one stream only"),
+        ("abs(a.x - b.x) > 3", "must be < or <= a number"),
+        ("x = b.x", "write columns as stream.column"),
+        ("d.x = b.x", "the streams are"),
+        ("a.x =", "cannot read where"),
+        ("lower(a.x) = b.x", "not supported"),
+        ("a.x = (SELECT 1)", "not supported"),
+        ("", "must be SQL text"),
+    ],
+)
+def test_what_is_not_supported(where: str, told: str) -> None:
+    two = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    with pytest.raises(ps.QueryError) as raised:
+        ps.WindowJoin(two, where=where, within="1 s")
+    assert told in str(raised.value)
+
+
+def test_columns_that_are_missing_or_do_not_compare() -> None:
+    two = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    table = pa.table({"ts": [1], "x": ["text"], "n": [1]})
+    with pytest.raises(ps.SchemaError, match="no where column 'z'"):
+        ps.WindowJoin(two, where="a.z < b.x", within="1 s").start().push(a=table)
+    join = ps.WindowJoin(two, where="a.x < b.n", within="1 s").start()
+    with pytest.raises(ps.SchemaError, match="cannot be compared"):
+        join.push(a=table, b=table)
+    with pytest.raises(ps.QueryError, match="needs on= or where="):
+        ps.WindowJoin(two, within="1 s")
