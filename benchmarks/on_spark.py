@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from typing import Any, Final
 
 from benchmarks.measure import Measurement
@@ -28,20 +29,12 @@ def spark_small() -> list[Measurement]:
 
 def spark_narrow() -> list[Measurement]:
     """1 M + 1 M rows a batch of ts, k, v; 60 s windows."""
-    heats = _heats(narrow_shape(_HEAT_ROWS, _HEAT_BATCHES))
-    shape = narrow_shape(1_000_000, batches=3)
-    runs = compete(shape, [PENSTOCK, *_best(heats), PENSTOCK], warm_up=1)
-    what = "1 M + 1 M rows a batch"
-    return _measured("spark_narrow", what, runs, required=8.0, heats=heats)
+    return _large("spark_narrow", "1 M + 1 M rows a batch", narrow_shape, required=8.0)
 
 
 def spark_wide() -> list[Measurement]:
     """1 M + 1 M rows a batch of ten columns, three of them strings, the key one of these."""
-    heats = _heats(_wide(_HEAT_ROWS, _HEAT_BATCHES))
-    shape = _wide(1_000_000, batches=3)
-    runs = compete(shape, [PENSTOCK, *_best(heats), PENSTOCK], warm_up=1)
-    what = "1 M + 1 M rows of 10 columns a batch"
-    return _measured("spark_wide", what, runs, required=5.0, heats=heats)
+    return _large("spark_wide", "1 M + 1 M rows of 10 columns a batch", _wide, required=5.0)
 
 
 def spark_steady() -> list[Measurement]:
@@ -85,9 +78,13 @@ def _wide(batch_rows: int, batches: int) -> Shape:
     return Shape(work, batch_rows, without=("p7",))
 
 
-def _heats(shape: Shape) -> list[Run]:
-    """Spark's own in every way, on less input: it takes minutes on the whole."""
-    return compete(shape, SPARKS_OWN, warm_up=1)
+def _large(
+    name: str, what: str, shape: Callable[[int, int], Shape], required: float
+) -> list[Measurement]:
+    """Batches of a million rows a side; which of Spark's own take part is found on fewer."""
+    heats = compete(shape(_HEAT_ROWS, _HEAT_BATCHES), SPARKS_OWN, warm_up=1)
+    runs = compete(shape(1_000_000, 3), [PENSTOCK, *_best(heats), PENSTOCK], warm_up=1)
+    return _measured(name, what, runs, required, heats)
 
 
 def _best(heats: list[Run]) -> list[str]:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.state.arena import Words
+from penstock.state.arena import Flags, Words
 
-__all__ = ["Arrivals", "Flags", "Intake"]
-
-Flags = npt.NDArray[np.bool_]
+__all__ = ["Arrivals", "Intake", "muted"]
 
 
 class Intake(NamedTuple):
@@ -63,16 +60,7 @@ class Arrivals:
             for name in parts[0].columns
         }
         ts = np.concatenate([part.ts for part in parts])
-        mute = None
-        if any(part.mute is not None for part in parts):
-            none = [np.zeros(len(part), np.bool_) for part in parts]
-            mute = np.concatenate(
-                [
-                    other if part.mute is None else part.mute
-                    for part, other in zip(parts, none, strict=True)
-                ]
-            )
-        return cls(ts, np.concatenate([part.keys for part in parts]), columns, mute)
+        return cls(ts, np.concatenate([part.keys for part in parts]), columns, muted(parts))
 
     def slice(self, begin: int, end: int) -> Arrivals:
         """A run of rows, without copying."""
@@ -87,3 +75,12 @@ class Arrivals:
         if len(self) < 2 or bool((self.ts[1:] >= self.ts[:-1]).all()):
             return self
         return self.take(np.argsort(self.ts, kind="stable"))
+
+
+def muted(parts: Collection[Arrivals]) -> Flags | None:
+    """Which of these, one behind the other, have no key; None when none has to be known."""
+    if all(part.mute is None for part in parts):
+        return None
+    return np.concatenate(
+        [np.zeros(len(part), np.bool_) if part.mute is None else part.mute for part in parts]
+    )

@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrival import DONE, OUTPUT_FULL, arrive, refill
-from penstock.engine.arrivals import Arrivals, Flags
+from penstock.engine.arrivals import Arrivals, muted
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.state import ring
-from penstock.state.arena import Words
+from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
 from penstock.state.memory import Heap, Memory
 from penstock.state.payload import Payload
@@ -140,12 +140,13 @@ class Driver:
             cursors[stream] = end
             end += len(arrivals.ts)
             ends[stream] = end
+        mute = muted(chunk.values())
         # Copied even if there is one: what a user gives may be read-only, and numba would
         # compile the loop again for that.
         return (
             np.concatenate([arrivals.ts for arrivals in chunk.values()]),
             np.concatenate([arrivals.keys for arrivals in chunk.values()]),
-            _muted(chunk),
+            _ALL_HEARD if mute is None else mute,
         )
 
     def _emit(self, candidates: Candidates, results: list[pa.RecordBatch]) -> None:
@@ -168,14 +169,3 @@ class Driver:
         for stream, payload in enumerate(self.windows.payloads):
             if payload is not None and payload.must_release:
                 payload.release(*self.windows.tail_and_head(stream))
-
-
-def _muted(chunk: Mapping[int, Arrivals]) -> Flags:
-    if all(arrivals.mute is None for arrivals in chunk.values()):
-        return _ALL_HEARD
-    return np.concatenate(
-        [
-            np.zeros(len(arrivals), np.bool_) if arrivals.mute is None else arrivals.mute
-            for arrivals in chunk.values()
-        ]
-    )

@@ -16,10 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals, Flags, Intake
+from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.residual import holds
 from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
+from penstock.state.arena import Flags
 from penstock.state.keys import key_words
 from penstock.state.storage import as_kept, take_rows
 

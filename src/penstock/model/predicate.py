@@ -42,9 +42,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Arithmetic:
-    """op: one of + - * / %."""
-
+class _Operation:
     op: str
     left: Expression
     right: Expression
@@ -53,23 +51,17 @@ class Arithmetic:
     def columns(self) -> frozenset[Column]:
         """All columns in it."""
         return self.left.columns | self.right.columns
+
+
+class Arithmetic(_Operation):
+    """op: one of + - * / %."""
 
 
 Expression = Column | Constant | Arithmetic
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(_Operation):
     """op: one of = is <> < <= > >=. Each side is over one stream at most."""
-
-    op: str
-    left: Expression
-    right: Expression
-
-    @property
-    def columns(self) -> frozenset[Column]:
-        """All columns in it."""
-        return self.left.columns | self.right.columns
 
 
 @dataclass(frozen=True)

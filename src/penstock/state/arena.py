@@ -32,11 +32,12 @@ from penstock.model.query import MAX_STREAMS
 from penstock.state.jit import kernel
 
 __all__ = [
-    "DEAD", "JOIN", "MUTE", "RANKS", "RANK_SHIFT", "RECORD", "WINDOW", "State", "Words",
+    "DEAD", "JOIN", "MUTE", "RANKS", "RANK_SHIFT", "RECORD", "WINDOW", "Flags", "State", "Words",
     "header_bytes", "record_at", "view",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 # Marks on a record: flags in the low bits, and above them the tuple's rank, which counts the
 # tuples of its key modulo a power of two where a window keeps so many rows of each key.

@@ -16,17 +16,14 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.keys import KeyKind
-from penstock.state.arena import Words
+from penstock.state.arena import Flags, Words
 from penstock.state.keys import as_kind
 
 __all__ = ["Identities"]
-
-Flags = npt.NDArray[np.bool_]
 
 _FEW: Final = 1 << 12
 _STEP: Final = np.int64(-7046029254386353131)  # odd, so that following it comes to every word
