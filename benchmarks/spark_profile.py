@@ -16,8 +16,8 @@ from benchmarks.on_spark import narrow_shape
 from benchmarks.spark_contest import Run, directory_of_input, run_alone
 
 _CORES: Final = 2
-_WARM_UP: Final = {50_000: 12, 1_000_000: 2}
-_COUNTED: Final = {50_000: 12, 1_000_000: 4}
+_WARM_UP: Final = {50_000: 40, 1_000_000: 2}
+_COUNTED: Final = {50_000: 24, 1_000_000: 4}
 
 LINES: Final = (
     "read, alone",

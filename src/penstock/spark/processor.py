@@ -31,6 +31,9 @@ OUTPUT: Final = (
 )
 RESULT: Final = -1  # in place of a stream: joined rows
 
+_NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
+_FRAME_BYTES: Final = 8 << 20  # of output at once: each is copied several times on its way
+
 
 @functools.lru_cache(maxsize=4)
 def _hot_state(place: Place) -> HotState:
@@ -139,20 +142,30 @@ class JoinProcessor(StatefulProcessor):
 
     def _output(self, step: Step) -> Iterator[pd.DataFrame]:
         late = sum(len(rows) for rows in step.late.values())
-        counters = (step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt))
-        rows: list[tuple[Any, ...]] = [
-            (RESULT, data, *counters)
-            for batch in step.results.to_batches()
-            for data in write_blobs(batch)
-        ]
-        if self._keep_late:
-            for stream, batch in step.late.items():
-                rows += [(stream, data, *counters) for data in write_blobs(batch)]
-        rows = rows or [(RESULT, None, *counters)]
         # Counters are summed over the rows of all buckets: each is to count once.
-        rows[1:] = [(*row[:2], 0, 0, 0, 0, 0) for row in rows[1:]]
-        names = [part.split()[0] for part in OUTPUT.split(", ")]
-        yield pd.DataFrame(rows, columns=names)
+        counters = (step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt))
+        rows: list[tuple[Any, ...]] = []
+        size = 0
+        for stream, data in self._blobs(step):
+            rows.append((stream, data, *counters))
+            counters = (0, 0, 0, 0, 0)
+            size += len(data)
+            if size >= _FRAME_BYTES:
+                yield pd.DataFrame(rows, columns=_NAMES)
+                rows, size = [], 0
+        if any(counters):
+            rows.append((RESULT, None, *counters))
+        if rows:
+            yield pd.DataFrame(rows, columns=_NAMES)
+
+    def _blobs(self, step: Step) -> Iterator[tuple[int, bytes]]:
+        for batch in step.results.to_batches():
+            for data in write_blobs(batch):
+                yield RESULT, data
+        if self._keep_late:
+            for stream, rows in step.late.items():
+                for data in write_blobs(rows):
+                    yield stream, data
 
 
 class StateStore:

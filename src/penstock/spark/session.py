@@ -21,9 +21,11 @@ _HDFS_BACKED: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBacked
 
 _POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
 
-# Set when they are missing: changelogs instead of whole snapshots at each commit, and no
-# counting of rows, which reads before every write.
+# Set when they are missing: changelogs instead of whole snapshots at each commit, no counting
+# of rows, which reads before every write, and Arrow batches that are also bounded in bytes: a
+# row of ours is a blob, and so many of these at once would take gigabytes.
 _WANTED: Final = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
