@@ -6,9 +6,13 @@ came. A tuple behind the join's watermark at the start of the step that brings i
 in no combination. Nothing else decides the answer: not the batches, not the order of arrival
 but among tuples of one stream and one time. A combination comes out with the last of its
 tuples; where rows or arrivals are counted, once nothing that comes can be before it.
+
+Of two streams, outer joins give out tuples in no combination too, alone, when they have left
+their window for good; one without a key at once. A semi join gives out the left tuples that are
+in some combination, with the first of them, and an anti join those in none.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from math import inf
@@ -17,7 +21,9 @@ from typing import Any, NamedTuple
 Row = Mapping[str, Any]  # event times are whole microseconds, null is None
 Bounds = tuple[int, int]  # on the difference between the second stream's time and the first's
 Term = tuple[tuple[str, ...], Callable[..., bool | None]]  # of which streams' rows, what
-Combination = tuple[tuple[Row, ...], int]  # a row of each stream, and the event time
+Combination = tuple[tuple[Row | None, ...], int]  # a row of each stream, and the event time
+
+PRESERVED = {"left": (0,), "right": (1,), "full": (0, 1), "anti": (0,)}
 
 
 @dataclass(frozen=True)
@@ -74,16 +80,18 @@ def answer(
     steps: Sequence[Step],
     between: Bounds | None = None,
     where: Sequence[Term] = (),
+    how: str = "inner",
 ) -> list[Outcome]:
-    """What each step brings; where rows or arrivals are counted, also what the end brings.
+    """What each step brings; where tuples wait or come out alone, also what the end brings.
 
     A term over one stream alone decides which of its tuples enter the window at all.
     """
     outcomes, admitted = run_clock(streams, steps, [term for term in where if len(term[0]) == 1])
     names = [stream.name for stream in streams]
     counted = any(stream.rows or stream.arrivals for stream in streams)
-    if counted:
+    if counted or how in PRESERVED:
         outcomes.append(Outcome(watermark=inf))
+    met: dict[int, int] = {}  # by place: the step of a tuple's first combination
     for arrivals in product(*(admitted[stream.name] for stream in streams)):
         latest = max(arrivals, key=lambda arrival: arrival.place)
         rows = [arrival.row for arrival in arrivals]
@@ -100,7 +108,21 @@ def answer(
             step = max(arrival.step for arrival in arrivals)
             while counted and outcomes[step].watermark <= latest.ts:
                 step += 1
-            outcomes[step].results.append((tuple(rows), latest.ts))
+            for arrival in arrivals:
+                met[arrival.place] = min(step, met.get(arrival.place, step))
+            if how not in ("semi", "anti"):
+                outcomes[step].results.append((tuple(rows), latest.ts))
+    for which, stream in enumerate(streams):
+        for each in admitted[stream.name]:
+            if how == "semi" and which == 0 and each.place in met:
+                outcomes[met[each.place]].results.append(((each.row,), each.ts))
+            takes_part = each.ts >= stream.since
+            if which in PRESERVED.get(how, ()) and takes_part and each.place not in met:
+                step = each.step
+                while not gone(stream, each, outcomes[step].watermark, admitted):
+                    step += 1
+                alone = [each.row if which == number else None for number in range(2)]
+                outcomes[step].results.append((tuple(alone[: 1 if how == "anti" else 2]), each.ts))
     for last, outcome in enumerate(outcomes):
         for stream in streams:
             there = [each for each in admitted[stream.name] if each.step <= last]
@@ -136,18 +158,41 @@ def ends(stream: OracleStream, ts: int) -> float:
 def in_window(
     stream: OracleStream, arrival: Arrival, latest: Arrival, admitted: Sequence[Arrival]
 ) -> bool:
-    newer = [
-        other
-        for other in admitted
-        if arrival.place < other.place <= latest.place
-        and (not stream.per_key or equal_keys([stream] * 2, [arrival.row, other.row]))
-    ]
     return (
         latest.ts <= ends(stream, arrival.ts)
         and arrival.ts >= stream.since
-        and (stream.rows is None or len(newer) < stream.rows)
+        and not is_outnumbered(stream, arrival, (o for o in admitted if o.place <= latest.place))
         and (stream.arrivals is None or latest.place - arrival.place <= stream.arrivals)
     )
+
+
+def is_outnumbered(stream: OracleStream, each: Arrival, admitted: Iterable[Arrival]) -> bool:
+    """Whether so many of its stream, or of its key, came after a tuple that it has left."""
+    if stream.rows is None:
+        return False
+    newer = [
+        other
+        for other in admitted
+        if each.place < other.place
+        and (not stream.per_key or equal_keys([stream] * 2, [each.row, other.row]))
+    ]
+    return len(newer) >= stream.rows
+
+
+def gone(
+    stream: OracleStream, each: Arrival, watermark: float, admitted: Mapping[str, list[Arrival]]
+) -> bool:
+    """Whether a tuple can meet nothing more: it has no key, or all that comes finds it gone."""
+    if watermark == inf or not equal_keys([stream] * 2, [each.row] * 2):
+        return True
+    if stream.rows:
+        released = [other for other in admitted[stream.name] if other.ts < watermark]
+        return is_outnumbered(stream, each, released)
+    if stream.arrivals:
+        everything = [other for rows in admitted.values() for other in rows]
+        numbered = sum(other.ts < watermark for other in everything)
+        return numbered > each.place + stream.arrivals
+    return ends(stream, each.ts) < watermark
 
 
 def run_clock(

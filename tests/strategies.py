@@ -238,11 +238,12 @@ def scenarios(
     restarts: bool = False,
     idle: bool = False,
     windows: bool = False,
+    how: str = "inner",
 ) -> Scenario:
     """key: a row of KEYS; any of them when not given. windows: of other kinds than time."""
     key_types, domains = KEYS[key or draw(st.sampled_from(sorted(KEYS)))]
     columns = ("k", "l", "m")[: len(key_types)]
-    joined = draw(streams(columns, in_time=in_time, idle=idle))
+    joined = draw(streams(columns, in_time=in_time, idle=idle))[: None if how == "inner" else 2]
     names = [stream.name for stream in joined]
     bounds = None
     if windows and len(joined) == 2 and draw(st.booleans()):
@@ -279,4 +280,5 @@ def scenarios(
         orders,
         saved,
         bounds,
+        how=how,
     )

@@ -71,8 +71,8 @@ TERMS: dict[str, Term] = {
 
 
 @st.composite
-def clauses(draw: st.DrawFn, *, windows: bool) -> Scenario:
-    joined = tuple(replace(stream, key=()) for stream in draw(streams(())))[:3]
+def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scenario:
+    joined = tuple(replace(stream, key=()) for stream in draw(streams(())))[:streams_at_most]
     if windows:
         joined = draw(other_windows(joined))
     names = [stream.name for stream in joined]

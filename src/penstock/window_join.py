@@ -37,6 +37,8 @@ class WindowJoin(Query):
         '1000 rows per key', '1000 arrivals', 'tumbling 10 seconds', 'unbounded' or
         'since 2026-01-01T00:00:00Z'.
     between, closed: for two streams, instead: bounds on `second.ts - first.ts`.
+    how: 'inner', or of two streams 'left', 'right', 'full', 'semi' or 'anti'. What matches
+        nothing comes out when the watermark says that nothing can match it any more.
     select: output columns, as `{"new_name": "stream.column"}` or `["stream.column", …]`;
         all columns, named `stream_column`, when not given.
     """

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.padding import event_times, microseconds
 from penstock.engine.residual import holds
 from penstock.model.binding import Binding
 from penstock.state.arena import Words
@@ -64,10 +65,15 @@ class Candidates:
         for predicate in self._binding.query.residuals:
             mask = holds(predicate, held.column, len(held))
             if not mask.all():
-                held = held._chosen(mask)
+                held = held.chosen(mask)
         return held
 
-    def _chosen(self, mask: npt.NDArray[np.bool_]) -> Candidates:
+    def sequences(self, stream: int) -> Words:
+        """The sequence numbers of a stream."""
+        return self._rows[stream]
+
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> Candidates:
+        """Some of them."""
         return Candidates(self._windows, self._binding, self._rows[:, mask])
 
     def _with_equal_keys(self) -> Candidates:
@@ -82,34 +88,26 @@ class Candidates:
                     continue
                 mask = equal.to_numpy(zero_copy_only=False).astype(np.bool_)
                 equals = mask if equals is None else equals & mask
-        return self if equals is None else self._chosen(equals)
+        return self if equals is None else self.chosen(equals)
 
     def _latest(self) -> Words:
-        """The event time of each: the greatest of its tuples'."""
+        """The event time of each: the greatest of its tuples that come out."""
         query = self._binding.query
-        if not query.counts_arrivals:
-            return self._rows[-1].copy()  # the rows are written again for the next chunk
-        ts = [
-            _microseconds(self.column(number, stream.time))
-            for number, stream in enumerate(query.streams)
-        ]
-        latest: Words = np.maximum.reduce(ts)
-        return latest
+        if query.counts_arrivals:
+            ts = [
+                microseconds(self.column(stream, query.streams[stream].time))
+                for stream in query.given_out
+            ]
+            latest: Words = np.maximum.reduce(ts)
+            return latest
+        if len(query.given_out) < len(query.streams):
+            return self._windows.timestamps(0, self._rows[0])
+        return self._rows[-1].copy()  # the rows are written again for the next chunk
 
     def batch(self, names: Sequence[str]) -> pa.RecordBatch:
         """The results: the output columns and the event time, under these names."""
         columns = [
             as_given(self.column(out.stream, out.column), out.type) for out in self._binding.output
         ]
-        latest = self._latest()
-        times = pa.Array.from_buffers(
-            self._binding.event_time, len(self), [None, pa.py_buffer(latest)]
-        )
+        times = event_times(self._binding, self._latest())
         return pa.RecordBatch.from_arrays([*columns, times], names)
-
-
-def _microseconds(times: pa.Array) -> Words:
-    if not pa.types.is_timestamp(times.type):
-        return times.to_numpy()  # integer microseconds
-    whole = times.cast(pa.timestamp("us", times.type.tz)).cast(pa.int64())
-    return whole.to_numpy()

@@ -5,8 +5,9 @@ For each chunk of a batch, in order of time (windows also expire arrival by arri
     1  room       in the rings, for the arrivals of the chunk; their payload to its place
     2  probe      each arrival against the other windows, then into its own    engine.arrival
     3  verify     candidates with equal hashes, by value                       engine.candidates
-    4  emit       taken once, as Arrow
+    4  emit       taken once, as Arrow; matches are marked where they count    state.matches
     5  expire     what both the chunk and the batch's watermark have passed    state.ring
+                  and has met nothing comes out first, in outer joins          engine.unmatched
 
 The rows of a chunk stay readable until it is over: their room was made before it began, so
 what expires while it runs is not written over.
@@ -25,9 +26,11 @@ from penstock.engine.arrivals import Arrivals, muted
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.clock import BEGINNING
+from penstock.engine.padding import padded
+from penstock.engine.unmatched import Unmatched
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.state import ring
+from penstock.state import matches, ring
 from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
 from penstock.state.memory import Heap, Memory
@@ -47,7 +50,9 @@ class Driver:
     def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
         self.windows = Windows(binding.query, plan, memory or Heap())
         self.produced = 0
+        self._query = binding.query
         self._streams = len(binding.query.streams)
+        self._unmatched = Unmatched(binding.query)
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
         self.bind(binding)
 
@@ -64,39 +69,57 @@ class Driver:
                     schema, kept, self.windows.size(stream), self.windows.memory
                 )
 
-    def run(self, batch: Mapping[int, Arrivals], watermark: int) -> pa.Table:
+    def run(
+        self,
+        batch: Mapping[int, Arrivals],
+        watermark: int,
+        alone: Mapping[int, Arrivals] | None = None,
+    ) -> pa.Table:
         """Results of a batch, whose streams are each in time order.
 
-        `watermark` is the one that will hold after the batch.
+        `watermark` is the one that will hold after the batch. alone: tuples that come out
+        without having been in a window.
         """
         results: list[pa.RecordBatch] = []
         present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream].ts)}
         self.windows.state.join["watermark"] = watermark
+        for stream, arrivals in (alone or {}).items():
+            self._emit_alone(stream, arrivals.columns, arrivals.ts, results)
         for number, chunk in enumerate(chunks(present)):
             passed = min(watermark, *(int(arrivals.ts[0]) for arrivals in chunk.values()))
+            # Before room is made, which sweeps out what has been passed.
+            self._let_go(passed, results)
             if number > 0:  # before the first, the last batch's end has seen to it
                 self._expire(passed)
             self._work(chunk, passed, results)
+        self._let_go(watermark, results)
         self._expire(watermark)
         self.windows.shrink()
         if self._rows.shape[1] > _MOST_ROWS:
             self._rows = np.empty((self._streams + 1, _MOST_ROWS), np.int64)
         return pa.Table.from_batches(results, self._schema) if results else self._nothing
 
-    def refill(self, stream: int, arrivals: Arrivals) -> None:
-        """Put tuples into a window as if they had arrived and met nothing."""
+    def refill(self, stream: int, arrivals: Arrivals, matched: Flags | None = None) -> None:
+        """Put tuples into a window as if they had arrived and met nothing; some had, before."""
         self._make_room({stream: arrivals}, BEGINNING)
-        done = 0
+        done, first = 0, self.windows.head(stream)
         while done < len(arrivals):
             mute = _ALL_HEARD if arrivals.mute is None else arrivals.mute
             done = refill(self.windows.state, stream, arrivals.ts, arrivals.keys, mute, done)
             if done < len(arrivals):
                 self.windows.make_index_room()
+        if matched is not None:
+            matches.mark(self.windows.state, stream, first + np.flatnonzero(matched))
 
     def restore(self, produced: int, expired: Sequence[int]) -> None:
         """Go on from these counters."""
         self.produced = produced
         self.windows.state.windows["expired"] = expired
+
+    def check(self) -> None:
+        """Raise AssertionError when something in it is not what it should be; for tests."""
+        self.windows.check()
+        self._unmatched.check(self.windows)
 
     def dump(self) -> dict[str, Any]:
         """Everything in it, as plain values and the buffers themselves."""
@@ -130,6 +153,7 @@ class Driver:
             payload = self.windows.payloads[stream]
             assert payload is not None, "a stream with arrivals is bound"
             payload.write(arrivals.columns, self.windows.head(stream))
+            self._unmatched.add(self.windows, stream, arrivals.ts)
 
     def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags]:
         """Put the streams' arrivals one behind the other and set their cursors."""
@@ -152,7 +176,6 @@ class Driver:
     def _emit(self, candidates: Candidates, results: list[pa.RecordBatch]) -> None:
         try:
             held = candidates.verified()
-            batch = held.batch(self._names)
         except (TooLong, pa.ArrowInvalid):
             # More bytes or values than one Arrow array of some type can address.
             if len(candidates) == 1:
@@ -160,9 +183,63 @@ class Driver:
             for half in candidates.halves():
                 self._emit(half, results)
             return
-        if len(held):
-            self.produced += len(held)
-            results.append(batch)
+        self._append(self._marked(held), results)
+
+    def _marked(self, held: Candidates) -> Candidates:
+        """Those of the matches that come out, once all have been marked where that counts."""
+        query = self._query
+        if query.how == "inner" or not len(held):
+            return held
+        if len(query.given_out) > 1:
+            for stream in query.marked:
+                matches.mark(self.windows.state, stream, held.sequences(stream))
+            return held
+        (left,) = query.marked
+        are_first = np.empty(len(held), np.bool_)
+        matches.first_matches(self.windows.state, left, held.sequences(left), are_first)
+        return held.chosen(are_first if query.how == "semi" else np.zeros_like(are_first))
+
+    def _append(self, held: Candidates, results: list[pa.RecordBatch]) -> None:
+        if not len(held):
+            return
+        try:
+            batch = held.batch(self._names)
+        except (TooLong, pa.ArrowInvalid):
+            if len(held) == 1:
+                raise
+            for half in held.halves():
+                self._append(half, results)
+            return
+        self.produced += len(held)
+        results.append(batch)
+
+    def _emit_alone(
+        self, stream: int, columns: Mapping[str, pa.Array], ts: Words, results: list[pa.RecordBatch]
+    ) -> None:
+        """Tuples of one stream as results, with nulls for the other."""
+        if len(ts):
+            results.append(padded(self.binding, stream, columns, ts, self._names))
+            self.produced += len(ts)
+
+    def _let_go(self, watermark: int, results: list[pa.RecordBatch]) -> None:
+        """Give out what leaves its window without a match."""
+        for stream, sequences in self._unmatched.leave(self.windows, watermark):
+            self._take_alone(stream, sequences, results)
+
+    def _take_alone(self, stream: int, sequences: Words, results: list[pa.RecordBatch]) -> None:
+        payload = self.windows.payloads[stream]
+        assert payload is not None, "a stream with tuples is bound"
+        positions = payload.positions(sequences)
+        try:
+            columns = {
+                name: column.take(sequences, positions) for name, column in payload.columns.items()
+            }
+            self._emit_alone(stream, columns, self.windows.timestamps(stream, sequences), results)
+        except (TooLong, pa.ArrowInvalid):
+            if len(sequences) == 1:
+                raise
+            for half in np.array_split(sequences, 2):
+                self._take_alone(stream, half, results)
 
     def _expire(self, watermark: int) -> None:
         ring.expire_all(self.windows.state, watermark)

@@ -3,7 +3,8 @@
 Over time windows nothing has to wait: a combination is complete as soon as its tuples are
 there. What is behind the watermark is late and set aside; what is before the begin of its
 window, fails a predicate over its stream alone, or has no key, can meet nothing and goes no
-further; the rest is put in order of time.
+further; the rest is put in order of time. Where what meets nothing comes out all the same, a
+tuple without a key does so at once.
 Where rows or arrivals are counted, tuples without a key count too and are passed on as mute;
 when tuples may go on is then for `engine.waiting` to say.
 """
@@ -30,12 +31,14 @@ __all__ = ["Released", "release"]
 class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
     keyless: how many in time had a null or NaN for a key. filtered: how many in time were
-    before the begin of their window, or failed a predicate."""
+    before the begin of their window, or failed a predicate. alone: those without a key, where
+    what matches nothing comes out."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None
     keyless: int
     filtered: int
+    alone: Arrivals | None = None
 
 
 def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
@@ -60,14 +63,16 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         [columns[name] for name in binding.query.keys[stream]], binding.key_kinds, len(ts)
     )
     arrivals = Arrivals(ts, keys, columns)
-    keyless = 0
+    keyless, alone = 0, None
     if present is not None:
         keyless = int(len(ts) - present.sum())
+        if keyless and stream in binding.query.preserved:
+            alone = arrivals.take(np.flatnonzero(~present))
         if binding.query.counts:
             arrivals = replace(arrivals, mute=~present)
         else:
             arrivals = arrivals.take(np.flatnonzero(present))
-    return Released(arrivals.in_time_order(), late, keyless, filtered)
+    return Released(arrivals.in_time_order(), late, keyless, filtered, alone)
 
 
 def _pass(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:

@@ -132,6 +132,7 @@ def _output(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[OutputColumn,
         chosen = [
             (f"{query.names[stream]}_{column}", stream, column)
             for stream, schema in bound.items()
+            if stream in query.given_out
             for column in schema.names
         ]
     else:

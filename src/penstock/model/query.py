@@ -28,13 +28,23 @@ __all__ = ["MAX_STREAMS", "Columns", "Query"]
 
 MAX_STREAMS: Final = 16
 
+# How streams are joined, and which of two give out what matches nothing.
+_HOW: Final[dict[str, tuple[int, ...]]] = {
+    "inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (), "anti": (0,),
+}  # fmt: skip
+_LEFT_ONLY: Final = ("semi", "anti")
+
 Columns = str | Sequence[str]
 
 
 @dataclass(frozen=True)
 class Query:
-    """An inner join of two or more streams on equal keys.
+    """A join of two or more streams.
 
+    how: which tuples come out: 'inner' those that match; of two streams also 'left', 'right'
+        and 'full', which give out those of the left, the right or both that match nothing,
+        with nulls for the other; 'semi' and 'anti', which give out only tuples of the left,
+        once, those that match something and those that match nothing.
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
     where: further predicates, or all of them, as SQL text: see `model.where`.
@@ -53,6 +63,7 @@ class Query:
     between: tuple[Duration, Duration] | None = None
     closed: str = "both"
     where: str | None = None
+    how: str = "inner"
 
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     windows: tuple[Window, ...] = field(init=False, repr=False, compare=False)
@@ -88,7 +99,24 @@ class Query:
             else _bounds(self.streams, within, self.between, self.closed)
         )
         derived(self, "windows", windows)
+        _check_how(self.how, self.names)
         derived(self, "selected", _selected(self.names, self.select))
+        _check_given_out(self)
+
+    @property
+    def preserved(self) -> tuple[int, ...]:
+        """The streams whose tuples come out when they match nothing."""
+        return _HOW[self.how]
+
+    @property
+    def given_out(self) -> tuple[int, ...]:
+        """The streams whose columns come out."""
+        return (0,) if self.how in _LEFT_ONLY else tuple(range(len(self.streams)))
+
+    @property
+    def marked(self) -> tuple[int, ...]:
+        """The streams of which it must be known which tuples have matched."""
+        return (0,) if self.how in _LEFT_ONLY else self.preserved
 
     @property
     def counts(self) -> bool:
@@ -130,8 +158,29 @@ class Query:
                 for stream, window, key in zip(self.streams, self.windows, self.keys, strict=True)
             ],
             "where": self.where,
+            "how": self.how,
             "select": None if self.selected is None else [list(row) for row in self.selected],
         }
+
+
+def _check_how(how: Any, names: Sequence[str]) -> None:
+    if not isinstance(how, str) or how not in _HOW:
+        raise QueryError(f"how must be one of {_list(list(_HOW))}, got {how!r}")
+    if how != "inner" and len(names) != 2:
+        raise QueryError(
+            f"a {how} join is of two streams, got {len(names)}; join two of them first, or use "
+            "how='inner'"
+        )
+
+
+def _check_given_out(query: Query) -> None:
+    names = [query.names[stream] for stream in query.given_out]
+    others = [f"{name}.{column}" for _, name, column in query.selected or () if name not in names]
+    if others:
+        raise QueryError(
+            f"a {query.how} join gives out columns of {names[0]!r} only, and select has "
+            f"{_list(others)}; leave them out, or use how='left'"
+        )
 
 
 def _list(names: Sequence[str]) -> str:

@@ -123,20 +123,27 @@ class Join:
                 self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
         newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
         after = self.clock.after(newest, watermark)
-        results = self._run({stream: each.arrivals for stream, each in released.items()}, after[1])
+        arrivals = {stream: each.arrivals for stream, each in released.items()}
+        alone = {s: each.alone for s, each in released.items() if each.alone is not None}
+        results = self._run(arrivals, after[1], alone)
         self.clock.settle(after, newest)
         return results
 
-    def _run(self, arrivals: Mapping[int, Arrivals], watermark: int) -> pa.Table:
+    def _run(
+        self,
+        arrivals: Mapping[int, Arrivals],
+        watermark: int,
+        alone: Mapping[int, Arrivals] | None = None,
+    ) -> pa.Table:
         """Through the loop, at once or when it is their turn; the watermark is that of after."""
         if not self.query.counts:
-            return self.driver.run(arrivals, watermark)
+            return self.driver.run(arrivals, watermark, alone)
         for stream, each in arrivals.items():
             self.waiting.add(stream, self.waiting.identified(self.driver.binding, stream, each))
         due = self.waiting.due(watermark)
         if self.query.counts_arrivals and watermark < END_OF_TIME:
             watermark = self.waiting.numbered
-        results = self.driver.run(due, watermark)
+        results = self.driver.run(due, watermark, alone)
         self.waiting.forget_keys(self.driver.windows)
         return results
 

@@ -26,7 +26,8 @@ from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
 from penstock.runtime.sections import pack_sections, unpack_sections
-from penstock.state.arena import Words
+from penstock.state import matches
+from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
 from penstock.state.keys import key_words
 from penstock.state.payload import Payload
@@ -74,6 +75,10 @@ def save(join: Join) -> bytes:
         sections[f"schema {name}"] = pa.Table.from_batches([], schema)
         sections[f"window {name}"] = pa.Table.from_batches(_taken(payload, kept, live), kept)
         sections[f"times {name}"] = pa.table({"ts": windows.timestamps(stream, live)})
+        if stream in join.query.marked:
+            matched = np.empty(len(live), np.bool_)
+            matches.are_matched(windows.state, stream, live, matched)
+            sections[f"matched {name}"] = pa.table({"matched": matched})
         sections[f"late {name}"] = join.late_rows[stream].table(schema)
         waiting = join.waiting.arrivals(stream)
         if waiting is not None:
@@ -130,15 +135,25 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
     name, binding = join.query.names[stream], join.driver.binding
     for batch in sections[f"late {name}"].to_batches():
         join.late_rows[stream].add(batch)
+    matched, done = _matched(sections, name), 0
     for arrivals in _arrivals(
         binding, stream, sections[f"window {name}"], sections[f"times {name}"]
     ):
-        join.driver.refill(stream, join.waiting.identified(binding, stream, arrivals))
+        flags = None if matched is None else matched[done : done + len(arrivals)]
+        join.driver.refill(stream, join.waiting.identified(binding, stream, arrivals), flags)
+        done += len(arrivals)
     if f"waiting {name}" in sections:
         for arrivals in _arrivals(
             binding, stream, sections[f"waiting {name}"], sections[f"due {name}"]
         ):
             join.waiting.add(stream, join.waiting.identified(binding, stream, arrivals))
+
+
+def _matched(sections: dict[str, pa.Table], name: str) -> Flags | None:
+    if f"matched {name}" not in sections:
+        return None
+    flags: Flags = sections[f"matched {name}"]["matched"].to_numpy()
+    return flags
 
 
 def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) -> Iterator[Arrivals]:
@@ -175,7 +190,8 @@ def _check_query(join: Join, description: str) -> None:
                     f"the snapshot has {field} {other[field]!r} for stream {own['name']!r}, "
                     f"this query has {own[field]!r}; restore it with the query that wrote it"
                 )
+    field = next(field for field in ours if ours[field] != theirs.get(field))
     raise SnapshotError(
-        f"the snapshot selects {theirs['select']}, this query {ours['select']}; "
+        f"the snapshot has {field}={theirs.get(field)!r}, this query {ours[field]!r}; "
         "restore it with the query that wrote it"
     )

@@ -64,6 +64,11 @@ def join_on_spark(
             "run the join embedded, or give it windows of time"
         )
     spark, streaming = _session(query, frames)
+    if streaming and query.how != "inner":
+        raise PlanError(
+            f"a {query.how} join of streaming DataFrames is not there yet; run it embedded, or on "
+            "batch DataFrames"
+        )
     prepare_session(spark, streaming)
     binding = _bind(query, frames, kind)
     history = _history(query, frames, options.initial, streaming)
@@ -189,11 +194,13 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
             if data.is_valid:
                 batch = read_blob(data.as_buffer(), blob_schema(binding, stream))
                 parts.setdefault(stream, []).append(batch)
-        arrivals = {
-            stream: release_parts(binding, stream, batches, BEGINNING).arrivals
+        released = {
+            stream: release_parts(binding, stream, batches, BEGINNING)
             for stream, batches in parts.items()
         }
-        joined = Driver(binding, plan).run(arrivals, END_OF_TIME)
+        arrivals = {stream: each.arrivals for stream, each in released.items()}
+        alone = {stream: each.alone for stream, each in released.items() if each.alone is not None}
+        joined = Driver(binding, plan).run(arrivals, END_OF_TIME, alone)
         if not kind:
             return joined
         return joined.add_column(0, KIND, pa.repeat(pa.scalar("result"), joined.num_rows))

@@ -32,8 +32,8 @@ from penstock.model.query import MAX_STREAMS
 from penstock.state.jit import kernel
 
 __all__ = [
-    "DEAD", "JOIN", "MUTE", "RANKS", "RANK_SHIFT", "RECORD", "WINDOW", "Flags", "State", "Words",
-    "header_bytes", "record_at", "view",
+    "DEAD", "JOIN", "MATCHED", "MUTE", "RANKS", "RANK_SHIFT", "RECORD", "WINDOW", "Flags",
+    "State", "Words", "header_bytes", "record_at", "view",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
@@ -43,6 +43,7 @@ Flags = npt.NDArray[np.bool_]
 # tuples of its key modulo a power of two where a window keeps so many rows of each key.
 DEAD: Final = 1  # gone before its turn, a hole in the ring
 MUTE: Final = 2  # without a key: it counts as a row of its window, and meets nothing
+MATCHED: Final = 4  # has met a partner, or has come out without one: see state.matches
 RANK_SHIFT: Final = 4
 RANKS: Final = 1 << 27
 

@@ -51,6 +51,7 @@ class Windows:
         self.plan = plan
         self.memory = memory
         self.payloads: list[Payload | None] = [None] * len(query.streams)
+        self.moves = [0] * len(query.streams)  # how often tuples got new sequence numbers
         self._sizes = [_SMALLEST_RING] * len(query.streams)
         hashed = any(index.name == "hash" for index in plan.indexes)
         self.state = self._allocate(directory.directory_size(1) if hashed else 0, self._sizes)
@@ -87,6 +88,10 @@ class Windows:
     def head(self, number: int) -> int:
         """The sequence number of the next tuple to come."""
         return int(self.state.windows["head"][number])
+
+    def by_key(self, number: int) -> bool:
+        """Whether a window holds so many rows of each key."""
+        return bool(self.state.windows["per_key"][number])
 
     def live_sequences(self, number: int) -> Words:
         """The sequence numbers of a window's tuples, oldest first."""
@@ -182,6 +187,7 @@ class Windows:
             live = self.live_sequences(number)
             placed = live
             if number in moved:
+                self.moves[number] += 1
                 _, head = self.tail_and_head(number)
                 placed = np.arange(head - len(live), head)
                 new.windows["tail"][number] = head - len(live)

@@ -1,0 +1,137 @@
+"""Tuples that have met no partner yet, and come out alone when they leave their window.
+
+For the streams whose tuples an outer or anti join gives out in any case. What the watermark
+has passed can meet nothing that is not late: then its mark says whether it ever met anything.
+That is looked at between chunks, when all candidates have been verified, and before the room of
+what has left is used again.
+
+A window's tuples are kept in runs: stretches of the ring in order of time, so that of each only
+the first must be looked at. Input in order is one run. The runs stand in a heap by the end of
+their first tuple.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from penstock.model.query import Query
+from penstock.state import matches, ring
+from penstock.state.arena import Words
+from penstock.state.windows import Windows
+
+__all__ = ["Unmatched"]
+
+
+@dataclass(order=True)
+class _Run:
+    """Tuples from `begin` to before `stop`. ends: the end of the first. newest: the last ts."""
+
+    ends: int
+    begin: int
+    stop: int = field(compare=False)
+    newest: int = field(compare=False)
+
+
+class Unmatched:
+    """Those of all streams of a query that come out in any case."""
+
+    def __init__(self, query: Query) -> None:
+        self._streams = query.preserved
+        self._runs: dict[int, list[_Run]] = {stream: [] for stream in self._streams}
+        self._newest: dict[int, _Run | None] = dict.fromkeys(self._streams)
+        self._arriving = dict.fromkeys(self._streams, 0)  # the first tuple of the chunk
+        # What is below has matched or come out, and its room may be in use again.
+        self._floor = dict.fromkeys(self._streams, 0)
+        self._moves = dict.fromkeys(self._streams, 0)
+
+    def add(self, windows: Windows, stream: int, ts: Words) -> None:
+        """Tuples that will be the next in a window's ring."""
+        if stream not in self._runs:
+            return
+        self._follow(windows, stream)
+        self._floor[stream], self._arriving[stream] = windows.tail_and_head(stream)
+        self._append(windows, stream, windows.head(stream), ts)
+
+    def leave(self, windows: Windows, watermark: int) -> Iterator[tuple[int, Words]]:
+        """The tuples that have left their windows without a match, by stream; each once."""
+        for stream in self._streams:
+            self._follow(windows, stream)
+            found = [self._outranked(windows, stream)] if windows.by_key(stream) else []
+            found += self._passed(windows, stream, watermark)
+            if found:
+                yield stream, np.concatenate(found)
+
+    def _passed(self, windows: Windows, stream: int, watermark: int) -> Iterator[Words]:
+        runs = self._runs[stream]
+        tail, _ = windows.tail_and_head(stream)
+        while runs and (runs[0].ends < watermark or runs[0].begin < tail):
+            run = runs[0]
+            begin = min(max(run.begin, self._floor[stream]), run.stop)
+            run.begin = matches.passed(windows.state, stream, begin, run.stop, watermark)
+            if run.begin == run.stop:
+                heapq.heappop(runs)
+                if run is self._newest[stream]:
+                    self._newest[stream] = None
+            else:
+                run.ends = _ends(windows, stream, run.begin)
+                heapq.heapreplace(runs, run)
+            out = np.empty(run.begin - begin, np.int64)
+            yield out[: matches.unmatched(windows.state, stream, begin, run.begin, out)]
+
+    def _outranked(self, windows: Windows, stream: int) -> Words:
+        begin = self._arriving[stream]
+        out = np.empty(windows.head(stream) - begin, np.int64)
+        self._arriving[stream] = windows.head(stream)
+        return out[: matches.outranked(windows.state, stream, begin, out)]
+
+    def _follow(self, windows: Windows, stream: int) -> None:
+        """When a ring has been moved, all in it that has not come out begins anew."""
+        if self._moves[stream] == windows.moves[stream]:
+            return
+        self._moves[stream] = windows.moves[stream]
+        self._runs[stream], self._newest[stream] = [], None
+        live = windows.live_sequences(stream)
+        self._arriving[stream] = windows.head(stream)
+        if len(live):  # they stand side by side after a move
+            self._append(windows, stream, int(live[0]), windows.timestamps(stream, live))
+
+    def _append(self, windows: Windows, stream: int, first: int, ts: Words) -> None:
+        breaks = (np.flatnonzero(ts[1:] < ts[:-1]) + 1).tolist()
+        for begin, stop in pairwise([0, *breaks, len(ts)]):
+            newest = self._newest[stream]
+            if newest and newest.stop == first + begin and newest.newest <= ts[begin]:
+                newest.stop, newest.newest = first + stop, int(ts[stop - 1])
+                continue
+            ends = int(ring.ends(windows.state.windows[stream], int(ts[begin])))
+            run = _Run(ends, first + begin, first + stop, int(ts[stop - 1]))
+            self._newest[stream] = run
+            heapq.heappush(self._runs[stream], run)
+
+    def check(self, windows: Windows) -> None:
+        """Raise AssertionError unless every tuple that may come out is in one run."""
+        for stream in self._streams:
+            self._follow(windows, stream)
+            waiting: set[int] = set()
+            for run in self._runs[stream]:
+                assert run.begin < run.stop
+                sequences = np.arange(max(run.begin, self._floor[stream]), run.stop)
+                ts = windows.timestamps(stream, sequences)
+                assert (ts[1:] >= ts[:-1]).all()
+                if len(sequences) and run.begin == sequences[0]:
+                    assert run.ends == _ends(windows, stream, run.begin)
+                assert not waiting & set(sequences.tolist())
+                waiting |= set(sequences.tolist())
+            live = windows.live_sequences(stream)
+            flags = np.empty(len(live), np.bool_)
+            matches.are_matched(windows.state, stream, live, flags)
+            assert set(live[~flags].tolist()) <= waiting
+
+
+def _ends(windows: Windows, stream: int, sequence: int) -> int:
+    ts = int(windows.timestamps(stream, np.array([sequence]))[0])
+    return int(ring.ends(windows.state.windows[stream], ts))
