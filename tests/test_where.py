@@ -82,7 +82,7 @@ def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scen
     comes = draw(arrivals(names, ("x", "y"), (numbers, numbers)))
     steps = [Step(push) for push in draw(batches(comes, names))]
     saved = {0: draw(indexes(names))} if steps and draw(st.booleans()) else {}
-    return Scenario(
+    scenario = Scenario(
         joined,
         steps,
         (pa.int64(), pa.int64()),
@@ -90,6 +90,9 @@ def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scen
         restarts=saved,
         where={text: TERMS[text] for text in chosen},
     )
+    # Columns that must be equal over all streams are the key; rows are counted by it.
+    keyed = zip(joined, scenario.query.keys, strict=True)
+    return replace(scenario, streams=[replace(stream, key=key) for stream, key in keyed])
 
 
 @given(clauses(windows=False))
