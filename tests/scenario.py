@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -36,6 +36,7 @@ class Scenario:
     restarts: Mapping[int, Indexes] = field(default_factory=dict)
     between: Bounds | None = None
     where: Mapping[str, Term] = field(default_factory=dict)  # by its text
+    as_udf: Collection[str] = ()  # which of these texts are functions instead
 
     @property
     def query(self) -> ps.WindowJoin:
@@ -53,9 +54,16 @@ class Scenario:
                 for stream in self.streams
             ],
             on=None if self.where else {each.name: list(each.key) for each in self.streams},
-            where=" AND ".join(self.where) or None,
+            where=self.clause,
             between=self.between and tuple(timedelta(microseconds=each) for each in self.between),
         )
+
+    @property
+    def clause(self) -> Any:
+        """The terms as a user writes them: text, functions, or both."""
+        text = " AND ".join(text for text in self.where if text not in self.as_udf)
+        udfs = [udf_of(self.where[text]) for text in self.where if text in self.as_udf]
+        return [*([text] if text else []), *udfs] if udfs else text or None
 
     @property
     def counted(self) -> bool:
@@ -72,6 +80,21 @@ class Scenario:
         if pa.types.is_integer(self.time_type):
             return ts
         return EPOCH.replace(tzinfo=self.time_type.tz and UTC) + timedelta(microseconds=ts)
+
+
+def udf_of(term: Term) -> Any:
+    """A term over the columns x and y of its streams as a function over whole columns."""
+    names, holds = term
+
+    def function(*columns: pa.Array) -> pa.Array:
+        values = zip(*(column.to_pylist() for column in columns), strict=True)
+        rows = [
+            [dict(zip("xy", each[at : at + 2], strict=True)) for at in range(0, len(each), 2)]
+            for each in values
+        ]
+        return pa.array([holds(*each) for each in rows], pa.bool_())
+
+    return ps.udf(function, [f"{name}.{column}" for name in names for column in "xy"])
 
 
 def window_of(stream: OracleStream) -> str | timedelta:

@@ -9,8 +9,10 @@ from penstock.errors import (
     SnapshotError,
     StateError,
     TimestampError,
+    UdfError,
 )
 from penstock.model.stream import Stream
+from penstock.model.udf import udf
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
 from penstock.runtime.why import Why
@@ -31,7 +33,9 @@ __all__ = [
     "Stream",
     "StreamMetrics",
     "TimestampError",
+    "UdfError",
     "Why",
     "WindowJoin",
     "__version__",
+    "udf",
 ]

@@ -31,8 +31,9 @@ class WindowJoin(Query):
 
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
-    where: further predicates, or all of them, as SQL text over columns written
-        `stream.column`, such as 'a.k = b.k AND abs(a.x - b.x) <= 5'.
+    where: further predicates, or all of them: SQL text over columns written
+        `stream.column`, such as 'a.k = b.k AND abs(a.x - b.x) <= 5', functions wrapped by
+        `udf`, or a list of these, all of which must hold.
     within: the window of every stream that names none, such as '10 minutes', '1000 rows',
         '1000 rows per key', '1000 arrivals', 'tumbling 10 seconds', 'unbounded' or
         'since 2026-01-01T00:00:00Z'.

@@ -62,7 +62,7 @@ class Candidates:
         """Those whose keys are equal by value and not only by hash, and the rest holds too."""
         held = self if self._binding.exact else self._with_equal_keys()
         for predicate in self._binding.query.residuals:
-            mask = holds(predicate, held.column, len(held))
+            mask = holds(predicate, held.column, len(held), self._binding.schemas)
             if not mask.all():
                 held = held._chosen(mask)
         return held

@@ -175,7 +175,9 @@ def _check_query(join: Join, description: str) -> None:
                     f"the snapshot has {field} {other[field]!r} for stream {own['name']!r}, "
                     f"this query has {own[field]!r}; restore it with the query that wrote it"
                 )
-    raise SnapshotError(
-        f"the snapshot selects {theirs['select']}, this query {ours['select']}; "
-        "restore it with the query that wrote it"
-    )
+    for field in ours:
+        if ours[field] != theirs.get(field):
+            raise SnapshotError(
+                f"the snapshot has {field}={theirs.get(field)!r}, this query has {ours[field]!r}; "
+                "restore it with the query that wrote it"
+            )

@@ -7,7 +7,7 @@ not remembered, so the answer can be "they would have, if they arrived in time".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from penstock.model.duration import format_us
 from penstock.model.keys import KeyKind, common_kind
 from penstock.model.window import Window
 from penstock.runtime.intake import event_times
+from penstock.runtime.why_where import passes_filters, told_of, where_columns
 from penstock.state.keys import as_kind, key_words
 
 if TYPE_CHECKING:
@@ -36,13 +37,15 @@ class Known(Enum):
     LATE = "late"
     BEHIND = "behind"
     KEYLESS = "keyless"
+    FILTERED = "filtered"
     EXPIRED = "expired"
     NOT_SEEN = "not seen"
 
 
 @dataclass(frozen=True)
 class Described:
-    """A tuple as the user describes it, and what became of it."""
+    """A tuple as the user describes it, and what became of it. row: an array of one value
+    for each column."""
 
     stream: str
     ts: int
@@ -50,6 +53,7 @@ class Described:
     has_key: bool
     window: Window
     fate: Known
+    row: Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True)
@@ -76,24 +80,26 @@ _FATES = {
     Known.BEHIND: "{stream}: not in its window, and the watermark has passed its time: it came "
     "late and was handed out, or it would be late now",
     Known.KEYLESS: "{stream}: without a key it is not kept",
+    Known.FILTERED: "{stream}: it fails a predicate over its stream alone and is not kept",
     Known.NOT_SEEN: "{stream}: no such tuple is in its window: it has not arrived",
 }
 
 
-def explain(tuples: list[Described], others: Sequence[str]) -> Why:
+def explain(
+    tuples: list[Described], others: Sequence[str], where: Sequence[tuple[bool, str]] = ()
+) -> Why:
     """Check the conditions of an inner equality join over time windows.
 
     others: the streams no tuple was given of; whether there is a fitting one is not known.
+    where: of each further predicate, whether it holds, and the same in words.
     """
-    failed: list[str] = []
-    held: list[str] = []
-    for each in tuples:
-        if not each.has_key:
-            failed.append(
-                f"{each.stream}: its key {each.key!r} is null or NaN, which equals nothing"
-            )
-    if not failed:
-        first = tuples[0]
+    failed = [text for holds, text in where if not holds]
+    held = [text for holds, text in where if holds]
+    keyless = [each for each in tuples if not each.has_key]
+    for each in keyless:
+        failed.append(f"{each.stream}: its key {each.key!r} is null or NaN, which equals nothing")
+    first = tuples[0]
+    if first.key and not keyless:
         for each in tuples[1:]:
             same = each.key == first.key
             text = f"{first.stream} {first.key!r} and {each.stream} {each.key!r}"
@@ -132,31 +138,34 @@ def explain_tuples(join: Join, given: Mapping[str, Mapping[str, Any]]) -> Why:
             f"the streams are {join.query.names}"
         )
     described = []
+    streams = [join.query.names.index(name) for name in given]
     for name, row in given.items():
         if not isinstance(row, Mapping):
             raise InputError(
                 f"why needs the columns of a tuple of stream {name!r}, got {row!r}; "
                 "give them as a mapping from name to value"
             )
-        described.append(_describe(join, join.query.names.index(name), row))
+        described.append(_describe(join, join.query.names.index(name), row, streams))
+    rows = {stream: each.row for stream, each in zip(streams, described, strict=True)}
     others = [name for name in join.query.names if name not in given]
-    why = explain(described, others)
+    why = explain(described, others, told_of(join.driver.binding, rows))
     if join.finished and why.joined is None:
         asked_late = "the join has finished and its windows are empty: ask before finish()"
         return Why(None, (asked_late, *why.reasons))
     return why
 
 
-def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
+def _describe(join: Join, stream: int, row: Mapping[str, Any], given: Collection[int]) -> Described:
     query, binding = join.query, join.driver.binding
     name, schema = query.names[stream], binding.schemas[stream]
-    needed = (query.streams[stream].time, *query.keys[stream])
+    needed = [query.streams[stream].time, *query.keys[stream]]
+    needed += [name for name in where_columns(query, stream, given) if name not in needed]
     missing = [column for column in needed if column not in row]
     unknown = [column for column in row if schema is not None and column not in schema.names]
     if missing or unknown:
         raise InputError(
             f"cannot look up a tuple of stream {name!r}: missing {missing}, unknown {unknown}; "
-            f"give at least {list(needed)}"
+            f"give at least {needed}"
         )
     try:
         arrays = {
@@ -182,6 +191,8 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
     has_key = present is None or bool(present[0])
     if schema is not None and _is_late(join, stream, arrays):
         fate = Known.LATE
+    elif not passes_filters(binding, stream, arrays):
+        fate = Known.FILTERED
     elif window.ends(ts) < join.clock.watermark:
         fate = Known.EXPIRED
     elif _is_live(join, stream, ts, arrays):
@@ -191,7 +202,7 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any]) -> Described:
     else:
         fate = Known.NOT_SEEN if has_key else Known.KEYLESS
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
-    return Described(name, ts, key, has_key, window, fate)
+    return Described(name, ts, key, has_key, window, fate, arrays)
 
 
 def _kinds(stream: str, names: Sequence[str], keys: Sequence[pa.Array]) -> list[KeyKind]:
