@@ -11,6 +11,7 @@ from penstock.errors import (
     TimestampError,
     UdfError,
 )
+from penstock.model.arrival_time import ARRIVAL
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
 from penstock.runtime.join import Join
@@ -21,6 +22,7 @@ from penstock.window_join import WindowJoin
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARRIVAL",
     "InputError",
     "Join",
     "Metrics",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +47,7 @@ class WindowJoin(Query):
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         schemas: Mapping[str, pa.Schema] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> Join:
         """Run it in this process.
 
@@ -56,7 +55,8 @@ class WindowJoin(Query):
             or by stream. The answer does not depend on it.
         probe_orders: by stream, the others in the order its arrivals probe them.
         schemas: of streams, so that results are typed before a stream's first batch.
-        clock: wall-clock seconds, for idle timeouts.
+        clock: seconds, for idle timeouts, and since 1970 for times of arrival; the system's
+            clocks when not given.
         """
         return Join(self, Plan.of(self, indexes, probe_orders), schemas, clock)
 
@@ -98,7 +98,7 @@ class WindowJoin(Query):
         *,
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> Join:
         """Go on from a snapshot, under the same or another plan."""
         join = self.start(indexes=indexes, probe_orders=probe_orders, clock=clock)

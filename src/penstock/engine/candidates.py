@@ -90,7 +90,7 @@ class Candidates:
         if not query.counts_arrivals:
             return self._rows[-1].copy()  # the rows are written again for the next chunk
         ts = [
-            _microseconds(self.column(number, stream.time))
+            _microseconds(self.column(number, stream.time_column))
             for number, stream in enumerate(query.streams)
         ]
         latest: Words = np.maximum.reduce(ts)

@@ -127,7 +127,7 @@ class Query:
             "streams": [
                 {
                     "name": stream.name,
-                    "time": stream.time,
+                    "time": stream.time_column,
                     "window": str(window),
                     "lateness_us": stream.lateness_us,
                     "key": list(key),
