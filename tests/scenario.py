@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -37,6 +37,8 @@ class Scenario:
     between: Bounds | None = None
     where: Mapping[str, Term] = field(default_factory=dict)  # by its text
     how: str = "inner"
+    by_arrival: Collection[str] = ()  # streams whose times are not given, but those of `at`
+    as_udf: Collection[str] = ()  # which of these texts are functions instead
 
     @property
     def query(self) -> ps.WindowJoin:
@@ -44,7 +46,7 @@ class Scenario:
             [
                 ps.Stream(
                     stream.name,
-                    time=stream.time,
+                    time=ps.ARRIVAL if stream.name in self.by_arrival else stream.time,
                     window=None if self.between else window_of(stream),
                     lateness=timedelta(microseconds=stream.lateness_us),
                     idle_timeout=None
@@ -54,10 +56,17 @@ class Scenario:
                 for stream in self.streams
             ],
             on=None if self.where else {each.name: list(each.key) for each in self.streams},
-            where=" AND ".join(self.where) or None,
+            where=self.clause,
             how=self.how,
             between=self.between and tuple(timedelta(microseconds=each) for each in self.between),
         )
+
+    @property
+    def clause(self) -> Any:
+        """The terms as a user writes them: text, functions, or both."""
+        text = " AND ".join(text for text in self.where if text not in self.as_udf)
+        udfs = [udf_of(self.where[text]) for text in self.where if text in self.as_udf]
+        return [*([text] if text else []), *udfs] if udfs else text or None
 
     @property
     def counted(self) -> bool:
@@ -67,13 +76,38 @@ class Scenario:
     def schema(self, stream: OracleStream) -> pa.Schema:
         keys = zip(("x", "y") if self.where else stream.key, self.key_types, strict=True)
         payload = [("id", pa.int64()), ("note", pa.string())]
-        return pa.schema([(stream.time, self.time_type), *keys, *payload])
+        time = [] if stream.name in self.by_arrival else [(stream.time, self.time_type)]
+        return pa.schema([*time, *keys, *payload])
+
+    def given(self, combination: Combination) -> Combination:
+        """A result with what was given of its rows, in the order of the schema."""
+        rows, ts = combination
+        names = [self.schema(stream).names for stream in self.streams]
+        return tuple(
+            row and {name: row[name] for name in columns}
+            for columns, row in zip(names, rows, strict=False)  # semi joins give out one
+        ), ts
 
     def instant(self, ts: int) -> int | datetime:
         """An event time as `advance` takes it for this type of time column."""
         if pa.types.is_integer(self.time_type):
             return ts
         return EPOCH.replace(tzinfo=self.time_type.tz and UTC) + timedelta(microseconds=ts)
+
+
+def udf_of(term: Term) -> Any:
+    """A term over the columns x and y of its streams as a function over whole columns."""
+    names, holds = term
+
+    def function(*columns: pa.Array) -> pa.Array:
+        values = zip(*(column.to_pylist() for column in columns), strict=True)
+        rows = [
+            [dict(zip("xy", each[at : at + 2], strict=True)) for at in range(0, len(each), 2)]
+            for each in values
+        ]
+        return pa.array([holds(*each) for each in rows], pa.bool_())
+
+    return ps.udf(function, [f"{name}.{column}" for name in names for column in "xy"])
 
 
 def window_of(stream: OracleStream) -> str | timedelta:
@@ -189,7 +223,7 @@ def check(scenario: Scenario) -> None:
     expected = answer(scenario.streams, scenario.steps, scenario.between, terms, scenario.how)
     for number, (want, got) in enumerate(zip(expected, run(scenario), strict=True)):
         where = f"in step {number}"
-        assert bag(got.results) == bag(want.results), where
+        assert bag(got.results) == bag([scenario.given(each) for each in want.results]), where
         assert got.watermark == want.watermark, where
         for stream in scenario.streams:
             name = stream.name

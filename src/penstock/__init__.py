@@ -9,8 +9,11 @@ from penstock.errors import (
     SnapshotError,
     StateError,
     TimestampError,
+    UdfError,
 )
+from penstock.model.arrival_time import ARRIVAL
 from penstock.model.stream import Stream
+from penstock.model.udf import udf
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
 from penstock.runtime.why import Why
@@ -19,6 +22,7 @@ from penstock.window_join import WindowJoin
 __version__ = "0.1.0"
 
 __all__ = [
+    "ARRIVAL",
     "InputError",
     "Join",
     "Metrics",
@@ -31,7 +35,9 @@ __all__ = [
     "Stream",
     "StreamMetrics",
     "TimestampError",
+    "UdfError",
     "Why",
     "WindowJoin",
     "__version__",
+    "udf",
 ]

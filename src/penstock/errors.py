@@ -6,6 +6,7 @@
     ├── InputError       what a call was given does not fit; nothing of it was taken
     │   ├── SchemaError      its columns or types do not fit
     │   └── TimestampError   its event times do not fit
+    ├── UdfError         a function given as a predicate failed, or gave no answer
     ├── StateError       the running join cannot do this now
     └── SnapshotError    the bytes are not a snapshot of this join
 
@@ -23,6 +24,7 @@ __all__ = [
     "SnapshotError",
     "StateError",
     "TimestampError",
+    "UdfError",
 ]
 
 
@@ -48,6 +50,10 @@ class SchemaError(InputError):
 
 class TimestampError(InputError):
     """The event times of a batch are null, out of range or too fine."""
+
+
+class UdfError(PenstockError, RuntimeError):
+    """A function given to `udf` failed, or what it returned is no answer."""
 
 
 class StateError(PenstockError, RuntimeError):

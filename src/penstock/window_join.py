@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +30,9 @@ class WindowJoin(Query):
 
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
-    where: further predicates, or all of them, as SQL text over columns written
-        `stream.column`, such as 'a.k = b.k AND abs(a.x - b.x) <= 5'.
+    where: further predicates, or all of them: SQL text over columns written
+        `stream.column`, such as 'a.k = b.k AND abs(a.x - b.x) <= 5', functions wrapped by
+        `udf`, or a list of these, all of which must hold.
     within: the window of every stream that names none, such as '10 minutes', '1000 rows',
         '1000 rows per key', '1000 arrivals', 'tumbling 10 seconds', 'unbounded' or
         'since 2026-01-01T00:00:00Z'.
@@ -49,7 +49,7 @@ class WindowJoin(Query):
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         schemas: Mapping[str, pa.Schema] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> Join:
         """Run it in this process.
 
@@ -57,7 +57,8 @@ class WindowJoin(Query):
             or by stream. The answer does not depend on it.
         probe_orders: by stream, the others in the order its arrivals probe them.
         schemas: of streams, so that results are typed before a stream's first batch.
-        clock: wall-clock seconds, for idle timeouts.
+        clock: seconds, for idle timeouts, and since 1970 for times of arrival; the system's
+            clocks when not given.
         """
         return Join(self, Plan.of(self, indexes, probe_orders), schemas, clock)
 
@@ -99,7 +100,7 @@ class WindowJoin(Query):
         *,
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] | None = None,
     ) -> Join:
         """Go on from a snapshot, under the same or another plan."""
         join = self.start(indexes=indexes, probe_orders=probe_orders, clock=clock)

@@ -63,7 +63,7 @@ class Candidates:
         """Those whose keys are equal by value and not only by hash, and the rest holds too."""
         held = self if self._binding.exact else self._with_equal_keys()
         for predicate in self._binding.query.residuals:
-            mask = holds(predicate, held.column, len(held))
+            mask = holds(predicate, held.column, len(held), self._binding.schemas)
             if not mask.all():
                 held = held.chosen(mask)
         return held
@@ -95,7 +95,7 @@ class Candidates:
         query = self._binding.query
         if query.counts_arrivals:
             ts = [
-                microseconds(self.column(stream, query.streams[stream].time))
+                microseconds(self.column(stream, query.streams[stream].time_column))
                 for stream in query.given_out
             ]
             latest: Words = np.maximum.reduce(ts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from penstock.model.arrival_time import ARRIVAL
 from penstock.model.query import Query
 
 __all__ = ["BEGINNING", "END_OF_TIME", "Clock"]
@@ -26,6 +27,9 @@ class Clock:
     def __init__(self, query: Query, now: Callable[[], float]) -> None:
         self._lateness = [stream.lateness_us for stream in query.streams]
         self._timeouts = [stream.idle_timeout_us for stream in query.streams]
+        self._by_arrival = [
+            number for number, stream in enumerate(query.streams) if stream.time is ARRIVAL
+        ]
         self._may_idle = any(timeout is not None for timeout in self._timeouts)
         self._now = now
         self._heard = [now()] * len(query.streams)
@@ -35,6 +39,16 @@ class Clock:
     def now(self) -> int:
         """The join's watermark at this moment, streams that fell silent left out."""
         return self._lowest(self.watermarks, {})
+
+    def arrival(self, wall_clock: Callable[[], float], watermark: int) -> int:
+        """The time of what arrives now, where the join's watermark is this one.
+
+        It is never before what has arrived already, nor late, however the wall clock is set.
+        """
+        if not self._by_arrival:
+            return watermark
+        reached = [self.watermarks[stream] for stream in self._by_arrival]
+        return max([round(wall_clock() * 1e6), watermark, *reached])
 
     def after(self, newest: Mapping[int, int], before: int) -> tuple[list[int], int]:
         """The streams' and the join's watermark once tuples up to `newest` are in.

@@ -34,7 +34,7 @@ def padded(
         for out in binding.output
     ]
     if query.counts_arrivals:
-        ts = microseconds(columns[query.streams[stream].time])
+        ts = microseconds(columns[query.streams[stream].time_column])
     return pa.RecordBatch.from_arrays([*arrays, event_times(binding, ts)], names)
 
 

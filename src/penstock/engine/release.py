@@ -80,5 +80,10 @@ def _pass(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:
     kept = np.ones(len(batch), np.bool_)
     for predicate in binding.query.filters:
         if all(column.stream == stream for column in predicate.columns):
-            kept &= holds(predicate, lambda _, name: as_kept(batch.column(name)), len(batch))
+            kept &= holds(
+                predicate,
+                lambda _, name: as_kept(batch.column(name)),
+                len(batch),
+                binding.schemas,
+            )
     return kept

@@ -1,8 +1,11 @@
-"""Residual predicates, on whole columns at once: which rows hold."""
+"""Predicates, on whole columns at once: which rows hold.
+
+A function of the user's gets columns in the types they came in; all else works on kept types.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -11,8 +14,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.errors import SchemaError
-from penstock.model.predicate import Column, Comparison, Constant, Expression, Predicate
+from penstock.errors import SchemaError, UdfError
+from penstock.model.predicate import (
+    Call,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    Near,
+    Predicate,
+)
+from penstock.state.storage import as_given
 
 __all__ = ["Columns", "holds"]
 
@@ -34,8 +46,15 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def holds(predicate: Predicate, columns: Columns, rows: int) -> npt.NDArray[np.bool_]:
-    """Which rows a predicate holds for."""
+def holds(
+    predicate: Predicate, columns: Columns, rows: int, schemas: Sequence[pa.Schema | None]
+) -> npt.NDArray[np.bool_]:
+    """Which rows a predicate holds for.
+
+    columns: in kept types. schemas: of the streams, None where one is not known.
+    """
+    if isinstance(predicate, Call):
+        return _called(predicate, columns, rows, schemas)
     try:
         answer = _answer(predicate, columns)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
@@ -49,7 +68,44 @@ def holds(predicate: Predicate, columns: Columns, rows: int) -> npt.NDArray[np.b
     return filled
 
 
-def _answer(predicate: Predicate, columns: Columns) -> Any:
+def _called(
+    call: Call, columns: Columns, rows: int, schemas: Sequence[pa.Schema | None]
+) -> npt.NDArray[np.bool_]:
+    if not rows:
+        return np.zeros(0, np.bool_)
+    arguments = []
+    for column in call.arguments:
+        schema, values = schemas[column.stream], columns(column.stream, column.name)
+        arguments.append(
+            values if schema is None else as_given(values, schema.field(column.name).type)
+        )
+    try:
+        answer = call.function(*arguments)
+    except Exception as error:
+        raise UdfError(
+            f"udf {call.name!r} failed on {rows:,} rows with {type(error).__name__}: {error}; "
+            "mend the function, and go on from the last snapshot"
+        ) from error
+    if isinstance(answer, np.ndarray) and answer.dtype == np.bool_ and answer.ndim == 1:
+        answer = pa.array(answer)
+    told = f"; it must return a boolean pyarrow.Array or numpy array of {rows:,} values"
+    if not isinstance(answer, pa.Array | pa.ChunkedArray):
+        raise UdfError(f"udf {call.name!r} returned {_described(answer)}{told}")
+    if answer.type != pa.bool_():
+        raise UdfError(f"udf {call.name!r} returned an array of {answer.type}{told}")
+    if len(answer) != rows:
+        raise UdfError(f"udf {call.name!r} returned {len(answer):,} values{told}")
+    filled: npt.NDArray[np.bool_] = pc.fill_null(answer, False).to_numpy(zero_copy_only=False)
+    return filled
+
+
+def _described(answer: Any) -> str:
+    if isinstance(answer, np.ndarray):
+        return f"a numpy array of {answer.dtype} with {answer.ndim} dimensions"
+    return f"a {type(answer).__name__}"
+
+
+def _answer(predicate: Comparison | Near, columns: Columns) -> Any:
     if isinstance(predicate, Comparison):
         left, right = (_value(each, columns) for each in (predicate.left, predicate.right))
         if predicate.op == "is":

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.errors import SchemaError
+from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN, given_schema
 from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 
@@ -86,11 +87,16 @@ class Binding:
 
 
 def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
-    name, there = query.names[stream], schema.names
+    name, there = query.names[stream], given_schema(schema).names
     repeated = sorted({column for column in there if there.count(column) > 1})
     if repeated:
         raise SchemaError(f"stream {name!r} has columns of one name: {repeated}; rename them")
-    wanted = {"time": (query.streams[stream].time,), "key": query.keys[stream]}
+    time_column = query.streams[stream].time_column
+    if ARRIVAL_COLUMN in schema.names and time_column != ARRIVAL_COLUMN:
+        raise SchemaError(f"stream {name!r} has a column {ARRIVAL_COLUMN!r}; rename it")
+    wanted = {"key": query.keys[stream]}
+    if time_column != ARRIVAL_COLUMN:
+        wanted["time"] = (time_column,)
     wanted["where"] = tuple(
         column.name
         for predicate in (*query.filters, *query.residuals)
@@ -106,10 +112,10 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
                 raise SchemaError(
                     f"stream {name!r} has no {role} column {column!r}; its columns are {there}"
                 )
-    time = schema.field(query.streams[stream].time).type
+    time = schema.field(time_column).type
     if not (pt.is_timestamp(time) or pt.is_int64(time)):
         raise SchemaError(
-            f"time column {query.streams[stream].time!r} of stream {name!r} has type {time}; "
+            f"time column {time_column!r} of stream {name!r} has type {time}; "
             "cast it to a timestamp, or to int64 microseconds since the epoch"
         )
     for column in query.keys[stream]:
@@ -133,7 +139,7 @@ def _output(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[OutputColumn,
             (f"{query.names[stream]}_{column}", stream, column)
             for stream, schema in bound.items()
             if stream in query.given_out
-            for column in schema.names
+            for column in given_schema(schema).names
         ]
     else:
         numbered = ((new, query.position(name), column) for new, name, column in query.selected)
@@ -164,12 +170,19 @@ def _kept(
         if column.stream == stream
     )
     if query.counts_arrivals:  # event times are no longer what tuples are ordered by
-        needed.add(query.streams[stream].time)
+        needed.add(query.streams[stream].time_column)
     return () if schema is None else tuple(name for name in schema.names if name in needed)
 
 
+def _time_text(query: Query, stream: int) -> str:
+    name, column = query.names[stream], query.streams[stream].time_column
+    return f"the arrival of {name}" if column == ARRIVAL_COLUMN else f"{name}.{column}"
+
+
 def _event_time(query: Query, bound: Mapping[int, pa.Schema]) -> pa.DataType:
-    types = [schema.field(query.streams[stream].time).type for stream, schema in bound.items()]
+    types = [
+        schema.field(query.streams[stream].time_column).type for stream, schema in bound.items()
+    ]
     if not types:
         return pa.timestamp("us")
     classes = {
@@ -177,11 +190,13 @@ def _event_time(query: Query, bound: Mapping[int, pa.Schema]) -> pa.DataType:
     }
     if len(classes) > 1:
         got = ", ".join(
-            f"{query.names[stream]}.{query.streams[stream].time} is {each}"
+            f"{_time_text(query, stream)} is {each}"
             for stream, each in zip(bound, types, strict=True)
         )
-        raise SchemaError(
-            f"time columns cannot be compared: {got}; cast all of them to timestamps "
-            "with a zone, all to timestamps without, or all to integers"
+        told = (
+            "all of them to timestamps with a zone, all to timestamps without, or all to integers"
         )
+        if any(query.streams[stream].time is ARRIVAL for stream in bound):
+            told = "the others to timestamps with a zone"
+        raise SchemaError(f"time columns cannot be compared: {got}; cast {told}")
     return pa.int64() if classes == {"integer"} else pa.timestamp("us", tz=types[0].tz)

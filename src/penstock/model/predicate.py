@@ -10,10 +10,20 @@ nulls are equal to each other there. NaN equals nothing, and is neither less nor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Arithmetic", "Column", "Comparison", "Constant", "Expression", "Near", "Predicate"]
+__all__ = [
+    "Arithmetic",
+    "Call",
+    "Column",
+    "Comparison",
+    "Constant",
+    "Expression",
+    "Near",
+    "Predicate",
+]
 
 
 @dataclass(frozen=True)
@@ -82,4 +92,18 @@ class Near:
         return frozenset().union(*sides)
 
 
-Predicate = Comparison | Near
+@dataclass(frozen=True)
+class Call:
+    """A function of the user's says what holds: see `model.udf`. name: what it is called."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Column, ...]
+
+    @property
+    def columns(self) -> frozenset[Column]:
+        """All columns in it."""
+        return frozenset(self.arguments)
+
+
+Predicate = Comparison | Near | Call

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from penstock.errors import QueryError
+from penstock.model.column_name import split_name
 from penstock.model.duration import Duration, signed_us
 from penstock.model.key_terms import divided, keys_of
 from penstock.model.predicate import Predicate
 from penstock.model.stream import Stream
-from penstock.model.where import parse_where
+from penstock.model.udf import Udf
+from penstock.model.where import Where, parse_where
 from penstock.model.window import (
     ArrivalWindow,
     BoundWindow,
@@ -47,7 +49,8 @@ class Query:
         once, those that match something and those that match nothing.
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
-    where: further predicates, or all of them, as SQL text: see `model.where`.
+    where: further predicates, or all of them: SQL text (see `model.where`), `udf`s, or a list
+        of these, all of which must hold.
     within: the window of every stream that names none.
     between: for two streams, instead of windows: the least and the greatest difference
         `second.ts - first.ts`, each a length of time, negative as `"-5 seconds"`.
@@ -62,7 +65,7 @@ class Query:
     select: Mapping[str, str] | Sequence[str] | None = None
     between: tuple[Duration, Duration] | None = None
     closed: str = "both"
-    where: str | None = None
+    where: Where | None = None
     how: str = "inner"
 
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -77,6 +80,8 @@ class Query:
         derived(self, "streams", _streams(self.streams))
         derived(self, "names", tuple(stream.name for stream in self.streams))
         predicates = () if self.where is None else parse_where(self.where, self.names)
+        if self.where is not None and not isinstance(self.where, str | Udf):
+            derived(self, "where", tuple(self.where))
         if self.on is not None:
             keys = _keys(self.names, self.on)
         elif self.where is not None:
@@ -150,17 +155,23 @@ class Query:
             "streams": [
                 {
                     "name": stream.name,
-                    "time": stream.time,
+                    "time": stream.time_column,
                     "window": str(window),
                     "lateness_us": stream.lateness_us,
                     "key": list(key),
                 }
                 for stream, window, key in zip(self.streams, self.windows, self.keys, strict=True)
             ],
-            "where": self.where,
+            "where": _description(self.where),
             "how": self.how,
             "select": None if self.selected is None else [list(row) for row in self.selected],
         }
+
+
+def _description(where: Where | None) -> str | list[str] | None:
+    if where is None or isinstance(where, str):
+        return where
+    return [str(part) for part in ([where] if isinstance(where, Udf) else where)]
 
 
 def _check_how(how: Any, names: Sequence[str]) -> None:
@@ -306,17 +317,12 @@ def _selected(names: Sequence[str], select: Any) -> tuple[tuple[str, str, str], 
     for new_name, text in pairs:
         if not isinstance(text, str):
             raise QueryError(f"select must name columns as 'stream.column', got {text!r}")
-        # A stream's or a column's name may itself contain dots: the longest stream wins.
-        stream = max(
-            (name for name in names if text.startswith(f"{name}.") and len(text) > len(name) + 1),
-            key=len,
-            default=None,
-        )
-        if stream is None:
+        found = split_name(text, names)
+        if found is None:
             raise QueryError(
                 f"select must name columns as 'stream.column', got {text!r}; "
                 f"the streams are {_list(names)}"
             )
-        column = text[len(stream) + 1 :]
+        stream, column = found
         selected.append((new_name or f"{stream}_{column}", stream, column))
     return tuple(selected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.errors import QueryError
+from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN, ArrivalTime
 from penstock.model.duration import Duration, duration_us
 from penstock.model.window import Window, parse_window
 
@@ -16,7 +17,8 @@ class Stream:
     """One input of a join.
 
     name: prefix of its output columns, and its keyword in `push`.
-    time: the column of its event time, a timestamp or integer microseconds since the epoch.
+    time: the column of its event time, a timestamp or integer microseconds since the epoch;
+        or ARRIVAL, for the time at which a batch is pushed.
     window: how far back its tuples can be met; the query's `within` when not given.
     lateness: how far behind the newest event time a tuple may arrive and still count.
     idle_timeout: after this long without a tuple (on the wall clock) the stream no longer
@@ -24,27 +26,35 @@ class Stream:
     """
 
     name: str
-    time: str
+    time: str | ArrivalTime
     window: Window | Duration | None = None
     lateness: Duration = "0 seconds"
     idle_timeout: Duration | None = None
 
+    time_column: str = field(init=False, repr=False, compare=False)
     lateness_us: int = field(init=False, repr=False, compare=False)
     idle_timeout_us: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise QueryError(f"a stream needs a name, got {self.name!r}; give it some text")
-        if not isinstance(self.time, str) or not self.time:
+        named = isinstance(self.time, str) and self.time not in ("", ARRIVAL_COLUMN)
+        if self.time is not ARRIVAL and not named:
             raise QueryError(
                 f"stream {self.name!r} needs its event-time column, got {self.time!r}; "
-                "name it in time="
+                "name it in time=, or give ps.ARRIVAL"
             )
         where = f"of stream {self.name!r}"
         derived = object.__setattr__  # the one way to fill a frozen dataclass
+        derived(self, "time_column", ARRIVAL_COLUMN if self.time is ARRIVAL else self.time)
         if self.window is not None:
             derived(self, "window", parse_window(self.window, f"the window {where}"))
         derived(self, "lateness_us", duration_us(self.lateness, f"the lateness {where}"))
+        if self.time is ARRIVAL and self.lateness_us:
+            raise QueryError(
+                f"stream {self.name!r} takes its time of arrival, and has lateness="
+                f"{self.lateness!r}; nothing of it can be late: leave lateness out"
+            )
         timeout = self.idle_timeout
         timeout_us = None if timeout is None else duration_us(timeout, f"the idle_timeout {where}")
         derived(self, "idle_timeout_us", timeout_us)

@@ -1,6 +1,6 @@
-"""A where clause: SQL text in, predicates out.
+"""A where clause: SQL text and functions in, predicates out.
 
-Only what is listed here is understood; anything else is refused with the words it stands in
+Of SQL only what is listed here is understood; anything else is refused with the words it stands in
 and their place. Columns are written `stream.column`, with double quotes around names that are
 no plain words.
 
@@ -31,8 +31,11 @@ from penstock.model.predicate import (
     Near,
     Predicate,
 )
+from penstock.model.udf import Udf
 
-__all__ = ["parse_where"]
+__all__ = ["Where", "parse_where"]
+
+Where = str | Udf | Sequence[str | Udf]
 
 Node = Any  # of sqlglot's tree
 
@@ -59,10 +62,30 @@ _KNOWN: Final = (
 )
 
 
-def parse_where(text: str, streams: Sequence[str]) -> tuple[Predicate, ...]:
-    """The predicates of a clause over streams of these names."""
+def parse_where(where: Where, streams: Sequence[str]) -> tuple[Predicate, ...]:
+    """The predicates of a clause, or of several, over streams of these names."""
+    parts = [where] if isinstance(where, str | Udf) else where
+    if not isinstance(parts, Sequence) or not parts:
+        _refuse_part(where)
+    predicates: list[Predicate] = []
+    for part in parts:
+        if isinstance(part, Udf):
+            predicates.append(part.predicate(streams))
+        else:
+            predicates += _parse_text(part, streams)
+    return tuple(predicates)
+
+
+def _refuse_part(got: Any) -> NoReturn:
+    raise QueryError(
+        f"where must be SQL text, a ps.udf, or a list of these, got {got!r}; "
+        "write for example 'a.x = b.y'"
+    )
+
+
+def _parse_text(text: str, streams: Sequence[str]) -> tuple[Predicate, ...]:
     if not isinstance(text, str) or not text.strip():
-        raise QueryError(f"where must be SQL text, got {text!r}; write for example 'a.x = b.y'")
+        _refuse_part(text)
     try:
         tree = sqlglot.parse_one(text)
     except sqlglot.errors.SqlglotError as error:

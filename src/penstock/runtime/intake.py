@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from penstock.engine.arrivals import Intake
 from penstock.errors import InputError, SchemaError, TimestampError
+from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.state.storage import check_keepable, empty_array
@@ -29,9 +30,12 @@ _PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def take_in(
-    query: Query, binding: Binding, given: Mapping[str, Any]
+    query: Query, binding: Binding, given: Mapping[str, Any], instant_us: int
 ) -> tuple[Binding, dict[int, Intake]]:
-    """Check a call's tables; the binding they need, and their rows by stream."""
+    """Check a call's tables; the binding they need, and their rows by stream.
+
+    instant_us: when they arrived.
+    """
     batches: dict[int, pa.RecordBatch] = {}
     for name, data in given.items():
         if name not in query.names:
@@ -39,7 +43,11 @@ def take_in(
         stream = query.names.index(name)
         known = binding.schemas[stream]
         batch = _one_batch(data, name)
-        batches[stream] = batch if known is None else fit(batch, known, name)
+        if known is not None:
+            batch = fit(batch, given_schema(known), name)
+        if query.streams[stream].time is ARRIVAL:
+            batch = timed_batch(batch, instant_us, name)
+        batches[stream] = batch
     new = {
         stream: batch.schema for stream, batch in batches.items() if binding.schemas[stream] is None
     }
@@ -124,7 +132,7 @@ def fit(batch: pa.RecordBatch, known: pa.Schema, name: str) -> pa.RecordBatch:
 
 def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
     """A batch with its event times in whole microseconds, checked."""
-    name = query.streams[stream].time
+    name = query.streams[stream].time_column
     where = f"time column {name!r} of stream {query.names[stream]!r}"
     array = batch.column(name)
     if array.null_count:

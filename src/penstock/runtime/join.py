@@ -6,6 +6,7 @@ So a refused batch leaves the join as it was.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from penstock.engine.driver import Driver
 from penstock.engine.release import Released, release
 from penstock.engine.waiting import Waiting
 from penstock.errors import InputError, SchemaError, StateError
+from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
@@ -55,7 +57,7 @@ class Join:
         query: Query,
         plan: Plan,
         schemas: Mapping[str, pa.Schema] | None,
-        clock: Callable[[], float],
+        clock: Callable[[], float] | None,
     ) -> None:
         announce_compilation()
         self.query = query
@@ -75,10 +77,16 @@ class Join:
                     )
                 check_keepable(schema, name)
             binding = binding.bound_with(
-                {query.position(name): schema for name, schema in schemas.items()}
+                {
+                    query.position(name): timed_schema(schema, name)
+                    if query.streams[query.position(name)].time is ARRIVAL
+                    else schema
+                    for name, schema in schemas.items()
+                }
             )
         self.driver = Driver(binding, plan)
-        self.clock = Clock(query, clock)
+        self.clock = Clock(query, clock or time.monotonic)
+        self._wall_clock = clock or time.time
         self.waiting = Waiting(query)
         self.late_rows = [LateRows() for _ in query.streams]
         self.counts = [Counts() for _ in query.streams]
@@ -95,8 +103,9 @@ class Join:
         """
         self._must_be_open("push")
         given = self._by_stream("push", batches, streams)
-        binding, intakes = take_in(self.query, self.driver.binding, given)
         watermark = self.clock.now()
+        instant_us = self.clock.arrival(self._wall_clock, watermark)
+        binding, intakes = take_in(self.query, self.driver.binding, given, instant_us)
         released = {
             stream: release(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
@@ -175,7 +184,7 @@ class Join:
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
         return {
-            name: rows.drain(schema)
+            name: rows.drain(None if schema is None else given_schema(schema))
             for name, rows, schema in zip(
                 self.query.names, self.late_rows, self.driver.binding.schemas, strict=True
             )

@@ -190,8 +190,9 @@ def _check_query(join: Join, description: str) -> None:
                     f"the snapshot has {field} {other[field]!r} for stream {own['name']!r}, "
                     f"this query has {own[field]!r}; restore it with the query that wrote it"
                 )
-    field = next(field for field in ours if ours[field] != theirs.get(field))
-    raise SnapshotError(
-        f"the snapshot has {field}={theirs.get(field)!r}, this query {ours[field]!r}; "
-        "restore it with the query that wrote it"
-    )
+    for field in ours:
+        if ours[field] != theirs.get(field):
+            raise SnapshotError(
+                f"the snapshot has {field}={theirs.get(field)!r}, this query has {ours[field]!r}; "
+                "restore it with the query that wrote it"
+            )

@@ -56,7 +56,7 @@ class Ticker:
         query = self.binding.query
         schema = self.binding.schemas[self.stream]
         assert schema is not None, "on Spark every stream's schema is known"
-        times = pa.schema([schema.field(query.streams[self.stream].time)])
+        times = pa.schema([schema.field(query.streams[self.stream].time_column)])
         newest = [
             event_times(query, self.stream, in_schema(batch, times)).latest
             for batch in batches

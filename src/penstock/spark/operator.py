@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.driver import Driver
 from penstock.errors import InputError, PlanError, SchemaError
+from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
@@ -34,7 +35,14 @@ from penstock.spark.processor import OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
 from penstock.spark.session import prepare_session
 from penstock.spark.unpacking import KIND, Unpacker, output_schema
-from penstock.spark.watermarks import declared, joins_before, union, watermarked, with_event_time
+from penstock.spark.watermarks import (
+    declared,
+    joins_before,
+    union,
+    watermarked,
+    with_arrival,
+    with_event_time,
+)
 
 __all__ = ["Options", "join_on_spark"]
 
@@ -70,6 +78,7 @@ def join_on_spark(
             "batch DataFrames"
         )
     prepare_session(spark, streaming)
+    frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
     binding = _bind(query, frames, kind)
     history = _history(query, frames, options.initial, streaming)
     count = _buckets(spark, options.buckets)
@@ -120,6 +129,11 @@ def _history(
     for name, frame in initial.items():
         if name not in query.names:
             raise InputError(f"initial= has no stream {name!r}; the streams are {query.names}")
+        if query.streams[query.position(name)].time is ARRIVAL:
+            raise InputError(
+                f"initial= has a history of stream {name!r}, which takes its time of arrival, and "
+                "when its history arrived is not known; leave it out, or name a time column"
+            )
         if not hasattr(frame, "mapInArrow") or frame.isStreaming:
             raise InputError(
                 f"initial= needs a batch DataFrame for stream {name!r}, got "

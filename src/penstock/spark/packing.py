@@ -68,7 +68,7 @@ def blob_schema(binding: Binding, stream: int) -> pa.Schema:
     """The columns of a stream's blobs: what its window keeps, and its time."""
     schema = binding.schemas[stream]
     assert schema is not None, "on Spark every stream's schema is known"
-    time = binding.query.streams[stream].time
+    time = binding.query.streams[stream].time_column
     names = binding.kept[stream]
     names = names if time in names else (*names, time)
     return pa.schema([schema.field(name) for name in names])

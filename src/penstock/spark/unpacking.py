@@ -62,6 +62,6 @@ def late_rows(binding: Binding, stream: int, late: pa.RecordBatch) -> pa.RecordB
         late.column(out.column) if out.stream == stream else pa.nulls(len(late), out.type)
         for out in binding.output
     ]
-    time = late.column(binding.query.streams[stream].time)
+    time = late.column(binding.query.streams[stream].time_column)
     schema = binding.output_schema()
     return pa.RecordBatch.from_arrays([*columns, time.cast(binding.event_time)], schema=schema)

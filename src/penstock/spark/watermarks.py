@@ -17,12 +17,20 @@ from typing import Any, Final
 import pyarrow.types as pt
 from pyspark.sql import functions as F
 
-from penstock.errors import InputError
+from penstock.errors import InputError, SchemaError
+from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.query import Query
 from penstock.spark.idleness import TICKS, WATERMARKS, ClockProcessor, Ticker
 
-__all__ = ["declared", "joins_before", "union", "watermarked", "with_event_time"]
+__all__ = [
+    "declared",
+    "joins_before",
+    "union",
+    "watermarked",
+    "with_arrival",
+    "with_event_time",
+]
 
 _WATERMARK: Final = "spark.watermarkDelayMs"  # where Spark notes a watermark on a column
 _AHEAD: Final = "penstock.aheadMs"  # and we, how far all of its times are ahead of it
@@ -48,7 +56,7 @@ def declared(query: Query, frames: Mapping[str, Any]) -> dict[str, int]:
                 f"the DataFrame of stream {stream.name!r} has a watermark, on {names}; "
                 "leave out withWatermark and give the stream a lateness"
             )
-        if stream.time != EVENT_TIME:
+        if stream.time_column != EVENT_TIME:
             raise InputError(
                 f"the DataFrame of stream {stream.name!r} is the output of another join, and its "
                 f"time is {stream.time!r}; name {EVENT_TIME!r}, which has the join's watermark"
@@ -81,7 +89,9 @@ def watermarked(
             for stream, blobs in zip(query.streams, packed, strict=True)
         ]
     ticks = [
-        frames[stream.name].select(f"`{stream.time}`").mapInArrow(Ticker(binding, number), TICKS)
+        frames[stream.name]
+        .select(f"`{stream.time_column}`")
+        .mapInArrow(Ticker(binding, number), TICKS)
         for number, stream in enumerate(query.streams)
     ]
     clock = (
@@ -98,6 +108,18 @@ def watermarked(
     )
     # First, since a union takes what is known of its columns from the first.
     return [clock.withWatermark("time", f"{horizon} milliseconds"), *packed]
+
+
+def with_arrival(query: Query, name: str, frame: Any) -> Any:
+    """The DataFrame of a stream with its time of arrival, if it takes that.
+
+    Spark notes the time of a batch before it runs, and a batch that is repeated gets the same.
+    """
+    if query.streams[query.position(name)].time is not ARRIVAL:
+        return frame
+    if ARRIVAL_COLUMN in frame.columns:
+        raise SchemaError(f"stream {name!r} has a column {ARRIVAL_COLUMN!r}; rename it")
+    return frame.withColumn(ARRIVAL_COLUMN, F.current_timestamp())
 
 
 def joins_before(frames: Iterable[Any]) -> int:
