@@ -22,6 +22,7 @@ import pyarrow as pa
 import penstock as ps
 from penstock.testing import assert_joined
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import window
 
 spark = {builder}.config("spark.sql.shuffle.partitions", "1").getOrCreate()
 times = pa.array([1_700_000_000_000_000, 1_700_000_001_000_000], pa.timestamp("us", "UTC"))
@@ -30,6 +31,9 @@ query = ps.WindowJoin([ps.Stream("a", "ts"), ps.Stream("b", "ts")], on="k", with
 expected = [{{"a_k": 1, "b_k": 1}}, {{"a_k": 2, "b_k": 2}}]
 try:
     assert_joined(query, [{{"a": table}}, {{"b": table}}], expected, spark=spark)
+    stream = spark.readStream.format("rate").load().selectExpr("timestamp AS ts", "value AS k")
+    counts = query.on_spark(a=stream, b=stream).groupBy(window("event_time", "1 minute")).count()
+    counts.writeStream.format("noop").start().stop()  # refused unless event_time has a watermark
     print("the answer is right")
 except ps.PenstockError as error:
     print(error)

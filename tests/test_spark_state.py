@@ -12,6 +12,7 @@ import penstock as ps
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.runtime import envelope
 from penstock.spark.bucket import MANY_SEGMENTS, Bucket
 from penstock.spark.bucket_count import BucketCount, partition_of
 from penstock.spark.hot import ProcessMemory
@@ -69,8 +70,30 @@ def test_columns_that_changed_are_refused_by_name(schema: pa.Schema, told: str) 
 def test_another_join_is_refused() -> None:
     state, _ = stepped(Committed(), bucket_of(), a=rows(1))
     longer = ps.WindowJoin(STREAMS, on="k", within="11 us")
-    with pytest.raises(ps.SnapshotError, match="another join"):
+    told = "another join: window of stream 'a' was '10 microseconds' and is '11 microseconds' now"
+    with pytest.raises(ps.SnapshotError, match=told):
         stepped(state, bucket_of(longer), b=rows(2))
+    other = ps.WindowJoin(STREAMS, on="k", within="10 us", where="a.v <> b.v")
+    with pytest.raises(ps.SnapshotError, match="where was None and is 'a"):
+        stepped(state, bucket_of(other), b=rows(2))
+
+
+def test_fewer_columns_may_be_selected_but_not_more() -> None:
+    """The windows have no values of what was not selected when their tuples came."""
+    narrow = ps.WindowJoin(STREAMS, on="k", within="10 us", select=["b.v"])
+    state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    state, results = stepped(state, bucket_of(narrow), b=rows(2))
+    assert results.to_pylist() == [{"b_v": "at 2", "event_time": 2}]
+    with pytest.raises(ps.SchemaError, match="column 'ts' of stream 'a' was not selected"):
+        stepped(state, bucket_of(), b=rows(3))
+
+
+def test_a_state_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(envelope, "VERSION", envelope.VERSION + 1)
+        state, _ = stepped(Committed(), bucket_of(), a=rows(1))
+    with pytest.raises(ps.SnapshotError, match=f"version {envelope.VERSION + 1}"):
+        stepped(state, bucket_of(), b=rows(2))
 
 
 def test_damage_is_noticed_and_nothing_is_joined() -> None:

@@ -21,16 +21,31 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
+from penstock.runtime.intake import as_table
 from penstock.window_join import WindowJoin
 
 __all__ = ["assert_joined", "joined"]
 
-Batches = Sequence[Mapping[str, pa.Table]]
+Batches = Sequence[Mapping[str, Any]]
 
 
 def joined(query: WindowJoin, batches: Batches, *, spark: Any = None) -> pa.Table:
-    """All results of a join that is restarted after every batch."""
-    return _embedded(query, batches) if spark is None else _on_spark(query, batches, spark)
+    """All results of a join that is restarted after every batch.
+
+    batches: of each a table for any of the streams: what `push` takes, or a list of rows.
+    """
+    tables = [{name: _table(name, rows) for name, rows in batch.items()} for batch in batches]
+    return _embedded(query, tables) if spark is None else _on_spark(query, tables, spark)
+
+
+def _table(name: str, rows: Any) -> pa.Table:
+    if isinstance(rows, list):
+        return pa.Table.from_pylist(rows)
+    return as_table(rows, name)
+
+
+def _schemas(batches: Sequence[Mapping[str, pa.Table]]) -> dict[str, pa.Schema]:
+    return {name: table.schema for batch in batches for name, table in batch.items()}
 
 
 def assert_joined(
@@ -45,8 +60,8 @@ def assert_joined(
     Only the columns of the expected rows are compared; each row counts as often as it comes.
     """
     rows = expected.to_pylist() if isinstance(expected, pa.Table) else list(expected)
-    columns = list(dict.fromkeys(name for row in rows for name in row))
     results = joined(query, batches, spark=spark)
+    columns = list(dict.fromkeys(name for row in rows for name in row)) or results.column_names
     unknown = [name for name in columns if name not in results.column_names]
     assert not unknown, f"no column is called {unknown}; there are {results.column_names}"
     wanted = Counter(repr([row.get(name) for name in columns]) for row in rows)
@@ -59,8 +74,7 @@ def assert_joined(
 
 
 def _embedded(query: WindowJoin, batches: Batches) -> pa.Table:
-    schemas = {name: table.schema for batch in batches for name, table in batch.items()}
-    join = query.start(schemas=schemas)
+    join = query.start(schemas=_schemas(batches))
     tables = []
     for batch in batches:
         tables.append(join.push(batch))
@@ -70,7 +84,7 @@ def _embedded(query: WindowJoin, batches: Batches) -> pa.Table:
 
 
 def _on_spark(query: WindowJoin, batches: Batches, spark: Any) -> pa.Table:
-    schemas = {name: table.schema for batch in batches for name, table in batch.items()}
+    schemas = _schemas(batches)
     with tempfile.TemporaryDirectory(prefix="penstock-testing-") as directory:
         base = Path(directory)
         for number, batch in enumerate(batches):

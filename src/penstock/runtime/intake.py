@@ -20,7 +20,7 @@ from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.state.storage import check_keepable, empty_array
 
-__all__ = ["MAX_TS", "MIN_TS", "event_times", "fit", "take_in"]
+__all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in"]
 
 # Years 1 to 9999, as Python's datetime and Spark have them, in microseconds.
 MIN_TS: Final = -62_135_596_800_000_000
@@ -64,7 +64,7 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
     if isinstance(data, pa.RecordBatch):
         return data
     if not isinstance(data, pa.Table):
-        data = _table(data, name)
+        data = as_table(data, name)
     batches = data.to_batches()
     if len(batches) > 1:
         batches = data.combine_chunks().to_batches()
@@ -80,7 +80,8 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
     )
 
 
-def _table(data: Any, name: str) -> pa.Table:
+def as_table(data: Any, name: str) -> pa.Table:
+    """What a user gives for a stream, as an Arrow table."""
     try:
         if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas: its index is no data
             return pa.Table.from_pandas(data, preserve_index=False)

@@ -10,7 +10,7 @@ written again as one. Restoring is Spark's: what the store returns is what was c
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
@@ -73,6 +73,7 @@ class Manifest:
     timer: the watermark at which the bucket will be woken; None when it will not.
     reached: the watermarks of the streams at the end of the history it began with.
     division: how many buckets there are, itself included, over how many partitions.
+    columns: those kept of each stream, and their types. given: all that the input had.
     """
 
     query: Mapping[str, Any]
@@ -87,6 +88,7 @@ class Manifest:
     next_segment: int = 0
     produced: int = 0
     reached: list[int] = field(default_factory=list)
+    given: list[list[str]] = field(default_factory=list)
 
     @classmethod
     def of(cls, binding: Binding, division: tuple[int, int]) -> Manifest:
@@ -100,6 +102,7 @@ class Manifest:
             arrived=[0] * streams,
             late=[0] * streams,
             reached=[BEGINNING] * streams,
+            given=_given(binding),
         )
 
     def pack(self) -> bytes:
@@ -129,10 +132,12 @@ class Manifest:
                 f"on_spark, with spark.sql.shuffle.partitions={partitions}, or use a new checkpoint"
             )
         manifest.division = division
-        columns = _columns(binding)
-        for name, was, now in zip(binding.query.names, manifest.columns, columns, strict=True):
-            _check_columns(name, was, now)
-        manifest.columns = columns
+        columns, given = _columns(binding), _given(binding)
+        for stream, name in enumerate(binding.query.names):
+            was, now = manifest.columns[stream], columns[stream]
+            _check_columns(name, was, now, given[stream])
+            _check_kept(name, was, now, manifest.given[stream])
+        manifest.columns, manifest.given = columns, given
         return manifest
 
 
@@ -145,27 +150,56 @@ def _columns(binding: Binding) -> list[dict[str, str]]:
     ]
 
 
+def _given(binding: Binding) -> list[list[str]]:
+    """All columns of each stream's input."""
+    return [[] if schema is None else schema.names for schema in binding.schemas]
+
+
 def _check_query(was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for field_name in now:
-        if field_name != "select" and was.get(field_name) != now[field_name]:
-            raise SnapshotError(
-                f"the checkpoint is of another join: its {field_name} were "
-                f"{was.get(field_name)}, now they are {now[field_name]}; "
-                "use the query that wrote it, or a new checkpoint"
+    for part in now:
+        if part == "select" or was.get(part) == now[part]:
+            continue
+        what, before, after = part, was.get(part), now[part]
+        if part == "streams" and [s["name"] for s in before] == [s["name"] for s in after]:
+            what, before, after = next(
+                (f"{field} of stream {one['name']!r}", one.get(field), other[field])
+                for one, other in zip(before, after, strict=True)
+                for field in other
+                if one.get(field) != other[field]
             )
+        raise SnapshotError(
+            f"the checkpoint is of another join: {what} was {before!r} and is {after!r} now; "
+            "use the query that wrote it, or a new checkpoint"
+        )
 
 
-def _check_columns(stream: str, was: Mapping[str, str], now: Mapping[str, str]) -> None:
+def _check_columns(
+    stream: str, was: Mapping[str, str], now: Mapping[str, str], given: Sequence[str]
+) -> None:
+    """Columns may be selected no more, but not be gone or of another type."""
     for column, data_type in was.items():
-        if column not in now:
+        if column not in given:
             raise SchemaError(
                 f"column {column!r} of stream {stream!r} is in the checkpoint but no longer in "
                 "the input; bring it back, or use a new checkpoint"
             )
-        if now[column] != data_type:
+        if now.get(column, data_type) != data_type:
             raise SchemaError(
                 f"column {column!r} of stream {stream!r} was {data_type} in the checkpoint and "
                 f"is {now[column]} now; cast it, or use a new checkpoint"
+            )
+
+
+def _check_kept(
+    stream: str, was: Collection[str], now: Collection[str], had: Sequence[str]
+) -> None:
+    """What the input had, but the checkpoint did not keep, is not there for its tuples."""
+    for column in sorted(now):
+        if column not in was and column in had:
+            raise SchemaError(
+                f"column {column!r} of stream {stream!r} was not selected when the checkpoint was "
+                "written, so the tuples in the windows do not have it; leave it out of select=, "
+                "or use a new checkpoint"
             )
 
 

@@ -38,6 +38,7 @@ from penstock.spark.unpacking import KIND, Unpacker, output_schema
 from penstock.spark.watermarks import (
     declared,
     joins_before,
+    quoted,
     union,
     watermarked,
     with_arrival,
@@ -150,7 +151,7 @@ def _history(
                     f"and in its history {[kind.simpleString() for kind in kinds] or 'missing'}; "
                     "give the history the columns of the stream"
                 )
-        history[name] = frame.select(*[f"`{column}`" for column in wanted.names])
+        history[name] = frame.select(*map(quoted, wanted.names))
     return history
 
 

@@ -26,6 +26,7 @@ from penstock.spark.idleness import TICKS, WATERMARKS, ClockProcessor, Ticker
 __all__ = [
     "declared",
     "joins_before",
+    "quoted",
     "union",
     "watermarked",
     "with_arrival",
@@ -81,7 +82,7 @@ def watermarked(
     query = binding.query
     if all(stream.idle_timeout_us is None for stream in query.streams):
         return [
-            blobs.withColumn("time", _marked("time", {}))
+            _marked(blobs, "time", {})
             if stream.name in ahead
             else blobs.withWatermark(
                 "time", f"{horizon + -(-stream.lateness_us // 1000)} milliseconds"
@@ -90,7 +91,7 @@ def watermarked(
         ]
     ticks = [
         frames[stream.name]
-        .select(f"`{stream.time_column}`")
+        .select(quoted(stream.time_column))
         .mapInArrow(Ticker(binding, number), TICKS)
         for number, stream in enumerate(query.streams)
     ]
@@ -133,9 +134,24 @@ def with_event_time(rows: Any, binding: Binding, horizon: int, joins: int) -> An
     if not pt.is_timestamp(binding.event_time):
         return rows
     # The last tuple of a result was not late, and the join's watermark is ahead of Spark's.
-    return rows.withColumn(EVENT_TIME, _marked(EVENT_TIME, {_AHEAD: horizon, _JOINS: joins}))
+    return _marked(rows, EVENT_TIME, {_AHEAD: horizon, _JOINS: joins})
 
 
-def _marked(column: str, more: Mapping[str, int]) -> Any:
-    """A column with the mark of the watermark that it has; declaring it again is an error."""
-    return F.col(column).alias(column, metadata={_WATERMARK: 0, **more})
+def _marked(frame: Any, marked: str, more: Mapping[str, int]) -> Any:
+    """The same with a mark on the column that has a watermark; declaring it again is an error.
+
+    By select: of what withColumn is given, a Connect server forgets the marks.
+    """
+    mark = {_WATERMARK: 0, **more}
+    columns = [(name, F.col(quoted(name))) for name in frame.columns]
+    return frame.select(
+        *(
+            column.alias(name, metadata=mark) if name == marked else column
+            for name, column in columns
+        )
+    )
+
+
+def quoted(column: str) -> str:
+    """The name of a column as Spark reads it, whatever is in it."""
+    return "`" + column.replace("`", "``") + "`"
