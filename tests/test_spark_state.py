@@ -12,10 +12,11 @@ import penstock as ps
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.bucket import MANY_SEGMENTS, Bucket
+from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount, partition_of
 from penstock.spark.hot import ProcessMemory
 from penstock.spark.mapped import MappedFiles
+from penstock.spark.segments import FEW_ROWS, MANY_SEGMENTS
 from spark_simulator import AttemptStore, Committed
 
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]

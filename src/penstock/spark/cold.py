@@ -4,7 +4,7 @@ For each stream, immutable segments: the tuples that one batch brought, as compr
 And one manifest: which segments there are, the counters, and the token of the hot state that
 matches them. A batch writes at most one segment for a stream, the manifest, and removes the
 segments whose tuples have all expired; when there are many, neighbours of like size are
-written again as one. Restoring is Spark's: what the store returns is what was committed.
+written again as one (segments.py). Restoring is Spark's: what the store returns is what was committed.
 """
 
 from __future__ import annotations
@@ -73,6 +73,10 @@ class Manifest:
     timer: the watermark at which the bucket will be woken; None when it will not.
     reached: the watermarks of the streams at the end of the history it began with.
     division: how many buckets there are, itself included, over how many partitions.
+
+    Where rows or arrivals are counted, so that tuples wait:
+    released: the watermark up to which they have had their turn. numbered: how many have
+    been numbered. floors: for each stream, the time before which none is in its window.
     """
 
     query: Mapping[str, Any]
@@ -87,6 +91,9 @@ class Manifest:
     next_segment: int = 0
     produced: int = 0
     reached: list[int] = field(default_factory=list)
+    released: int = BEGINNING
+    numbered: int = 0
+    floors: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, binding: Binding, division: tuple[int, int]) -> Manifest:
@@ -100,6 +107,7 @@ class Manifest:
             arrived=[0] * streams,
             late=[0] * streams,
             reached=[BEGINNING] * streams,
+            floors=[BEGINNING] * streams,
         )
 
     def pack(self) -> bytes:
@@ -120,6 +128,7 @@ class Manifest:
             [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
             for segments in manifest.segments
         ]
+        manifest.floors = manifest.floors or [BEGINNING] * len(manifest.segments)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
@@ -197,7 +206,8 @@ def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) 
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
     key_columns = [columns[key] for key in binding.query.keys[stream]]
-    keys, _ = key_words(key_columns, binding.key_kinds, len(ts))
-    arrivals = Arrivals(ts, keys, columns)
+    keys, present = key_words(key_columns, binding.key_kinds, len(ts))
+    mute = ~present if binding.query.counts and present is not None else None
+    arrivals = Arrivals(ts, keys, columns, mute)
     alive = ts >= after
     return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))
