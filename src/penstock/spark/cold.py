@@ -4,7 +4,8 @@ For each stream, immutable segments: the tuples that one batch brought, as compr
 And one manifest: which segments there are, the counters, and the token of the hot state that
 matches them. A batch writes at most one segment for a stream, the manifest, and removes the
 segments whose tuples have all expired; when there are many, neighbours of like size are
-written again as one (segments.py). Restoring is Spark's: what the store returns is what was committed.
+written again as one (segments.py). Restoring is Spark's: what the store returns is what was
+committed.
 """
 
 from __future__ import annotations

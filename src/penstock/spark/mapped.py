@@ -1,9 +1,9 @@
 """Hot state in files that all workers of a host can map.
 
 A state is a directory: one file for each buffer, Arrow files for the tuples that wait, and
-`state.json`, which says how they make up a bucket's share. It is taken and offered by renaming the directory, which is atomic: to a private
-name when it is claimed, back under its token when it is published. Whoever loses the race
-finds nothing and fills the windows from segments.
+`state.json`, which says how they make up a bucket's share. It is taken and offered by renaming
+the directory, which is atomic: to a private name when it is claimed, back under its token when
+it is published. Whoever loses the race finds nothing and fills the windows from segments.
 
     <scratch>/penstock-<user>/<query>/<bucket>.<token>/         offered
     <scratch>/penstock-<user>/<query>/claimed.<pid>.<random>/   in use

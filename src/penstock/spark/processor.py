@@ -201,6 +201,7 @@ class StateStore:
         self._segments.removeKey((stream, number))
 
     def wake_at(self, watermark: int) -> None:
-        # A timer goes off when Spark's watermark is above it; one below would in this batch.
-        moment = -(-watermark // 1000) - self._horizon_ms - 1
-        self._handle.registerTimer(max(moment, self.spark_ms, 1))
+        # A timer goes off when Spark's watermark has come to it: neither before the join's has
+        # come to what was asked for, nor, since that is ahead, in this same batch.
+        moment = -(-watermark // 1000) - self._horizon_ms
+        self._handle.registerTimer(max(moment, self.spark_ms + 1, 1))
