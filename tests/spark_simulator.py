@@ -2,8 +2,14 @@
 
 A run feeds batches to buckets. Each bucket's step is attempted until one attempt commits, and
 attempts crash at any state call, at the commit, or after it was done elsewhere; they run
-twice, and late, as zombies; the files of the hot state vanish, shrink and change. Only what
-the committed attempts gave out counts, and it has to be the oracle's answer.
+twice, and late, as zombies; the files of the hot state vanish, shrink and change; every attempt
+sees its rows in another order. Buckets that nothing comes to are called when a timer of theirs
+goes off, and only then. Only what the committed attempts gave out counts, and it has to be the
+oracle's answer.
+
+Half of the seeds have windows that count rows or arrivals. There the oracle's order of arrival is
+that of the rows' contents, for `id` comes first by name and grows; and what comes out of a batch
+is what the oracle has after the one before, since the watermark is that of its start.
 
 To replay a seed: `.venv/bin/python tests/spark_simulator.py 1234`.
 """
@@ -15,9 +21,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -28,14 +36,17 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark import bucket as bucket_module
+from penstock.spark import segments
 from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.mapped import MappedFiles
 from penstock.spark.packing import Packer, blob_schema, read_blob
+from scenario import window_of
+from strategies import BLOBS_OF_ONE_HASH
 
-BUCKETS = 2
-SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.string()), ("id", pa.int64())])
+SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.binary()), ("id", pa.int64())])
+KEYS = [*BLOBS_OF_ONE_HASH, b"key 2", b"key 3", b""]
 
 
 class Crash(Exception):
@@ -44,10 +55,11 @@ class Crash(Exception):
 
 @dataclass
 class Committed:
-    """What a bucket has in the state store."""
+    """What a bucket has in the state store, and when it is to be called."""
 
     manifest: bytes | None = None
     segments: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    timers: frozenset[int] = frozenset()
 
 
 class AttemptStore:
@@ -56,6 +68,7 @@ class AttemptStore:
     def __init__(self, committed: Committed, crash_at: int) -> None:
         self.manifest = committed.manifest
         self.segments = dict(committed.segments)
+        self.timers = committed.timers
         self._calls_left = crash_at
 
     def _call(self) -> None:
@@ -85,9 +98,10 @@ class AttemptStore:
 
     def wake_at(self, watermark: int) -> None:
         self._call()
+        self.timers |= {watermark}
 
     def committed(self) -> Committed:
-        return Committed(self.manifest, self.segments)
+        return Committed(self.manifest, self.segments, self.timers)
 
 
 class Simulation:
@@ -105,12 +119,16 @@ class Simulation:
             )
             for name in ("a", "b", "c")[:streams]
         ]
+        self._counts = seed % 2 == 1
+        self._buckets = 2
+        if self._counts:
+            self._count()
         query = ps.WindowJoin(
             [
                 ps.Stream(
                     stream.name,
                     time="ts",
-                    window=f"{stream.window_us} us",
+                    window=window_of(stream),
                     lateness=f"{stream.lateness_us} us",
                 )
                 for stream in self._oracle
@@ -121,6 +139,26 @@ class Simulation:
         self._plans = [Plan.of(query, "hash"), Plan.of(query, "buckets(2)")]
         self._workers = [self._worker() for _ in range(2)]
 
+    def _count(self) -> None:
+        """Give some of the streams windows that count, or all of them the same."""
+        random, count = self._random, lambda: int(self._random.choice([1, 2, 5, 30]))
+        kind = str(random.choice(["per key", "per key", "rows", "arrivals"]))
+        if kind == "arrivals":
+            each = [{"arrivals": count()}] * len(self._oracle)
+        else:
+            each = [
+                {"rows": count(), "per_key": kind == "per key" or bool(random.random() < 0.3)}
+                if random.random() < 0.6
+                else {}
+                for _ in self._oracle
+            ]
+            each[int(random.integers(len(each)))] = {"rows": count(), "per_key": kind == "per key"}
+        self._oracle = [
+            replace(stream, window_us=inf, **window) if window else stream
+            for stream, window in zip(self._oracle, each, strict=True)
+        ]
+        self._buckets = 2 if kind == "per key" else 1
+
     def _worker(self) -> HotState:
         if self._random.random() < 0.2:
             return ProcessMemory()
@@ -128,25 +166,43 @@ class Simulation:
 
     def run(self) -> None:
         """Compare what comes out, batch by batch, with the oracle's answer."""
+        few, many = (int(self._random.choice(each)) for each in ((2, 1024), (3, 24)))
+        with mock.patch.multiple(segments, FEW_ROWS=few, MANY_SEGMENTS=many):
+            self._run()
+
+    def _run(self) -> None:
         steps = self._steps()
         outcomes = answer(self._oracle, steps)
-        committed = [Committed() for _ in range(BUCKETS)]
+        committed = [Committed() for _ in range(self._buckets)]
         watermark = BEGINNING
         if self._random.random() < 0.3:
             committed = self._with_history(steps.pop(0), committed)
             outcomes = outcomes[1:]
-        for step, outcome in zip(steps, outcomes, strict=True):
+        results = [outcome.results for outcome in outcomes]
+        if self._counts:  # and after the last batch, what its watermark and the end let go
+            results = [[], *results]
+            nothing = {stream.name: [] for stream in self._oracle}
+            steps += [Step(nothing)] * 2
+            outcomes[-1:] = [replace(outcomes[-1], late=nothing)] * 2
+        for step, outcome, expected_results in zip(steps, outcomes, results, strict=True):
             got: Counter[Any] = Counter()
             late: Counter[Any] = Counter()
             blobs = self._packed(step)
-            for number in range(BUCKETS):
-                committed[number], done = self._committed(
-                    number, committed[number], blobs[number], watermark
-                )
-                got.update(self._rows(done.results))
-                for stream, batch in done.late.items():
-                    late.update((stream, each) for each in batch.column("id").to_pylist())
-            expected = Counter(tuple(row["id"] for row in rows) for rows, _ in outcome.results)
+            for number in range(self._buckets):
+                calls = [blobs[number]] if blobs[number] else []
+                due = {each for each in committed[number].timers if each <= watermark}
+                calls += [{}] if due else []
+                for call in calls:  # rows first, then timers
+                    committed[number].timers -= set() if call else due
+                    committed[number], done = self._committed(
+                        number, committed[number], call, watermark
+                    )
+                    if done is None:
+                        continue
+                    got.update(self._rows(done.results))
+                    for stream, batch in done.late.items():
+                        late.update((stream, each) for each in batch.column("id").to_pylist())
+            expected = Counter(tuple(row["id"] for row in rows) for rows, _ in expected_results)
             expected_late = Counter(
                 (number, row["id"])
                 for number, stream in enumerate(self._oracle)
@@ -154,19 +210,20 @@ class Simulation:
             )
             assert got == expected
             assert late == expected_late
-            watermark = BEGINNING if outcome.watermark < 0 else int(outcome.watermark)
+            watermark = _microseconds(outcome.watermark)
 
     def _steps(self) -> list[Step]:
         random, steps, now = self._random, [], 1000
         number = 0
+        grain = int(random.choice([1, 6])) if self._counts else 1  # the larger, the more ties
         for _ in range(int(random.integers(3, 12))):
             rows: dict[str, list[dict[str, Any]]] = {}
             for stream in self._oracle:
                 batch = []
                 for _ in range(int(random.integers(0, 8))):
                     number += 1
-                    ts = now + int(random.integers(-6, 10))
-                    key = None if random.random() < 0.1 else f"key {random.integers(0, 5)}"
+                    ts = (now + int(random.integers(-6, 10))) // grain * grain
+                    key = None if random.random() < 0.1 else KEYS[random.integers(len(KEYS))]
                     batch.append({"ts": ts, "k": key, "id": number})
                 rows[stream.name] = batch
             steps.append(Step(rows))
@@ -174,7 +231,7 @@ class Simulation:
         return steps
 
     def _packed(self, step: Step) -> list[dict[int, list[pa.RecordBatch]]]:
-        buckets: list[dict[int, list[pa.RecordBatch]]] = [{} for _ in range(BUCKETS)]
+        buckets: list[dict[int, list[pa.RecordBatch]]] = [{} for _ in range(self._buckets)]
         for number, stream in enumerate(self._oracle):
             rows = step.rows[stream.name]
             if not rows:
@@ -182,7 +239,7 @@ class Simulation:
             batch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
             middle = int(self._random.integers(0, len(rows) + 1))
             for part in (batch[:middle], batch[middle:]):
-                for packed in Packer(self._binding, number, BucketCount(BUCKETS))([part]):
+                for packed in Packer(self._binding, number, BucketCount(self._buckets))([part]):
                     for row in packed.to_pylist():
                         if row["data"] is None:
                             continue
@@ -200,7 +257,7 @@ class Simulation:
         blobs = self._packed(step)
         split = int(self._random.integers(len(self._oracle) + 1))
         after = []
-        for number in range(BUCKETS):
+        for number in range(self._buckets):
             state = before[number]
             for part in (range(split), range(split, len(self._oracle))):
                 rows = {stream: blobs[number][stream] for stream in part if stream in blobs[number]}
@@ -229,7 +286,7 @@ class Simulation:
         before: Committed,
         blobs: Mapping[int, Sequence[pa.RecordBatch]],
         watermark: int,
-    ) -> tuple[Committed, bucket_module.Step]:
+    ) -> tuple[Committed, bucket_module.Step | None]:
         """Attempt a step until one attempt commits; others may have run beside it."""
         while True:
             finished = []
@@ -240,12 +297,25 @@ class Simulation:
                 plan = self._plans[int(self._random.random() < 0.1)]
                 attempt = Bucket(self._binding, plan, worker)
                 try:
-                    done = attempt.step(str(number), store, blobs, watermark)
+                    if blobs:
+                        done = attempt.step(str(number), store, self._mixed(blobs), watermark)
+                    else:
+                        done = attempt.wake(str(number), store, watermark)
                 except Crash:
                     continue
                 finished.append((store.committed(), done))
             if finished and self._random.random() < 0.8:
                 return finished[int(self._random.integers(len(finished)))]
+
+    def _mixed(
+        self, blobs: Mapping[int, Sequence[pa.RecordBatch]]
+    ) -> dict[int, list[pa.RecordBatch]]:
+        """The same rows in the order that one attempt sees them in."""
+        mixed = {}
+        for stream, parts in blobs.items():
+            rows = [part.take(pa.array(self._random.permutation(len(part)))) for part in parts]
+            mixed[stream] = [rows[place] for place in self._random.permutation(len(rows))]
+        return mixed
 
     def _crash_at(self) -> int:
         return int(self._random.integers(1, 12)) if self._random.random() < 0.4 else 0
@@ -272,6 +342,13 @@ class Simulation:
     def _rows(self, results: pa.Table) -> list[tuple[int, ...]]:
         columns = [results[f"{stream.name}_id"].to_pylist() for stream in self._oracle]
         return list(zip(*columns, strict=True))
+
+
+def _microseconds(watermark: float) -> int:
+    """A watermark of the oracle's; there is no end of time on Spark, only a day long after."""
+    if watermark == inf:
+        return 1 << 50
+    return BEGINNING if watermark < 0 else int(watermark)
 
 
 if __name__ == "__main__":

@@ -180,3 +180,14 @@ def test_a_type_that_cannot_be_kept_is_refused_at_once() -> None:
     with pytest.raises(ps.SchemaError, match="'p'"):
         join.push(a=rows([1], [1], encoded))
     assert join.metrics.streams["a"].arrived == 0
+
+
+def test_nothing_is_live_after_the_end() -> None:
+    """Also of windows by key, where tuples that newer ones outranked still stand in the ring."""
+    two = [ps.Stream("a", time="ts", window="2 rows per key"), ps.Stream("b", time="ts")]
+    join = ps.WindowJoin(two, on="k", within="1 s").start()
+    table = pa.table({"ts": range(10), "k": [1] * 10})
+    join.push(a=table, b=table)
+    join.finish()
+    for stream in join.metrics.streams.values():
+        assert (stream.live, stream.expired) == (0, 10)

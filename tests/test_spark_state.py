@@ -13,10 +13,12 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.runtime import envelope
-from penstock.spark.bucket import MANY_SEGMENTS, Bucket
+from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount, partition_of
+from penstock.spark.cold import Manifest
 from penstock.spark.hot import ProcessMemory
 from penstock.spark.mapped import MappedFiles
+from penstock.spark.segments import FEW_ROWS, MANY_SEGMENTS
 from spark_simulator import AttemptStore, Committed
 
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
@@ -121,6 +123,49 @@ def test_segments_stay_few_and_go_when_they_have_expired() -> None:
     assert results.num_rows == 3 * MANY_SEGMENTS
     state, _ = stepped(state, fresh, watermark=3_000_000)
     assert state.segments == {}
+
+
+@pytest.mark.parametrize("window", ["10 rows", "10 rows per key", "10 arrivals"])
+def test_what_is_counted_out_goes_from_the_store(window: str) -> None:
+    """Also when one key of a segment is never heard again; and that one is still there."""
+    query = ps.WindowJoin(STREAMS, on="k", within=window)
+    state, batch_rows, most = Committed(), 300, 0
+    for number in range(40):
+        batch = pa.RecordBatch.from_pylist(
+            [
+                {"ts": number * batch_rows + row, "k": -1 if number == row == 0 else row % 3}
+                for row in range(batch_rows)
+            ],
+            schema=SCHEMA,
+        )
+        bucket = bucket_of(query)
+        state, _ = stepped(state, bucket, watermark=number * batch_rows, a=batch)
+        assert state.manifest is not None
+        manifest = Manifest.unpack(state.manifest, bucket._binding, (1, 1))
+        kept = [each for segments in manifest.segments for each in segments]
+        assert len(kept) == len(state.segments)
+        most = max(most, sum(each.rows for each in kept))
+    # What waits is the last batch; beside it the windows hold 31 tuples at most.
+    assert most <= 2 * (batch_rows + 31) + FEW_ROWS
+    end = 40 * batch_rows
+    state, _ = stepped(state, bucket_of(query), end, b=rows(end + 1, k=-1))
+    state, results = stepped(state, bucket_of(query), watermark=end + 5)
+    assert results.num_rows == (window == "10 rows per key")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_ties_do_not_depend_on_who_came_first(order: tuple[int, ...]) -> None:
+    """Of tuples of one time the last by contents is the last; in one batch, or in several."""
+    query = ps.WindowJoin(STREAMS, on="k", within="1 row")
+    tied = [rows(5, v=value) for value in ("x", "y", "z")]
+    together = pa.concat_batches([tied[each] for each in order])
+    one, _ = stepped(Committed(), bucket_of(query), a=together, b=rows(6))
+    several, _ = stepped(Committed(), bucket_of(query), b=rows(6))
+    for each in order:
+        several, _ = stepped(several, bucket_of(query), a=tied[each])
+    for state in (one, several):
+        _, results = stepped(state, bucket_of(query), watermark=7)
+        assert results["a_v"].to_pylist() == ["z"]
 
 
 def test_mapped_files_are_private_few_and_found_by_another_worker(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@
     ├── StateError       the running join cannot do this now
     └── SnapshotError    the bytes are not a snapshot of this join
 
+And what is done as asked, but at a price: PlanWarning.
+
 Every message says what is wrong, what was got, and what to do.
 """
 
@@ -19,6 +21,7 @@ __all__ = [
     "InputError",
     "PenstockError",
     "PlanError",
+    "PlanWarning",
     "QueryError",
     "SchemaError",
     "SnapshotError",
@@ -62,3 +65,7 @@ class StateError(PenstockError, RuntimeError):
 
 class SnapshotError(PenstockError, ValueError):
     """The bytes are not a whole snapshot of this join."""
+
+
+class PlanWarning(UserWarning):
+    """The join runs as asked, in a way that costs more than another would."""

@@ -6,7 +6,8 @@
 
 Without a Spark session the join runs embedded and is saved and restored after every batch.
 With one it runs as a streaming query that is stopped and started again after every batch, on
-files in a temporary directory: what comes out is what was committed.
+files in a temporary directory: what comes out is what was committed. There no stream ends: of
+windows that count rows or arrivals, what the watermark has not passed does not come out.
 """
 
 from __future__ import annotations

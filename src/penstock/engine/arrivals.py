@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.state.arena import Flags, Words
+from penstock.state.contents import by_contents
 
 __all__ = ["Arrivals", "Intake", "muted"]
+
+_OWN: Final = ("ts", "key", "mute")
 
 
 class Intake(NamedTuple):
@@ -75,6 +78,30 @@ class Arrivals:
         if len(self) < 2 or bool((self.ts[1:] >= self.ts[:-1]).all()):
             return self
         return self.take(np.argsort(self.ts, kind="stable"))
+
+    def in_contents_order(self) -> Arrivals:
+        """Sorted by event time, those of one instant by what is in them."""
+        in_time = self.in_time_order()
+        rows = by_contents(in_time.ts, in_time.columns)
+        return in_time if rows is None else in_time.take(rows)
+
+    def dump(self) -> pa.RecordBatch:
+        """The same as one batch: its times, words and flags, then its columns."""
+        mute = pa.nulls(len(self), pa.bool_()) if self.mute is None else pa.array(self.mute)
+        arrays = [pa.array(self.ts), pa.array(self.keys), mute, *self.columns.values()]
+        names = [*_OWN, *(f"column {name}" for name in self.columns)]
+        return pa.RecordBatch.from_arrays(arrays, names)
+
+    @classmethod
+    def load(cls, dumped: pa.RecordBatch) -> Arrivals:
+        """The reverse of `dump`."""
+        ts, keys, mute = (dumped.column(name) for name in _OWN)
+        flags = None if mute.null_count else mute.to_numpy(zero_copy_only=False)
+        columns = {
+            name.removeprefix("column "): dumped.column(name)
+            for name in dumped.schema.names[len(_OWN) :]
+        }
+        return cls(ts.to_numpy(), keys.to_numpy(), columns, flags)
 
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:

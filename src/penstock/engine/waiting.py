@@ -3,6 +3,8 @@
 Where rows or arrivals are counted, tuples enter the loop in the order (ts, stream, arrival),
 whatever order they came in. One can go when nothing before it is still to come: when the
 watermark has passed it. At its own instant a tuple of an earlier stream may yet arrive.
+Where there is no order of arrival that could be told again, what is in tuples of one stream and
+one instant takes its place (state.contents): all of them are there when their turn comes.
 
 Where arrivals are counted, tuples are numbered in that order, and the loop works with these
 numbers in the place of times.
@@ -10,11 +12,16 @@ numbers in the place of times.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.clock import END_OF_TIME
+from penstock.engine.driver import Driver
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.state.identity import Identities
@@ -24,13 +31,39 @@ __all__ = ["Waiting"]
 
 
 class Waiting:
-    """Those of all streams. numbered: how many tuples have been numbered so far."""
+    """Those of all streams. numbered: how many tuples have been numbered so far.
 
-    def __init__(self, query: Query) -> None:
+    by_contents: whether ties are broken by what is in tuples, not by their arrival.
+    """
+
+    def __init__(self, query: Query, *, by_contents: bool = False) -> None:
         self._query = query
+        self._by_contents = by_contents
         self._parts: list[list[Arrivals]] = [[] for _ in query.streams]
         self._identities: Identities | None = None
         self.numbered = 0
+
+    def run(
+        self,
+        driver: Driver,
+        arrivals: Mapping[int, Arrivals],
+        watermark: int,
+        alone: Mapping[int, Arrivals] | None = None,
+    ) -> pa.Table:
+        """Through the loop, at once or when it is their turn; the watermark is that of after.
+
+        alone: tuples that come out without having been in a window, at once.
+        """
+        if not self._query.counts:
+            return driver.run(arrivals, watermark, alone)
+        for stream, each in arrivals.items():
+            self.add(stream, self.identified(driver.binding, stream, each))
+        due = self.due(watermark)
+        if self._query.counts_arrivals and watermark < END_OF_TIME:
+            watermark = self.numbered
+        results = driver.run(due, watermark, alone)
+        self.forget_keys(driver.windows)
+        return results
 
     def rows(self, stream: int) -> int:
         """How many tuples of a stream wait, without those that are not kept for want of a key."""
@@ -63,13 +96,23 @@ class Waiting:
         self._identities.forget_all_but(np.concatenate(used))
 
     def arrivals(self, stream: int) -> Arrivals | None:
-        """All that wait of a stream, in the order of their turns."""
+        """All that wait of a stream, in order of time."""
         parts = self._parts[stream]
         if not parts:
             return None
         together = parts[0] if len(parts) == 1 else Arrivals.concatenated(parts)
         self._parts[stream] = [together.in_time_order()]
         return self._parts[stream][0]
+
+    @property
+    def earliest(self) -> int | None:
+        """The time of the first to have its turn; None when none waits."""
+        times = [int(part.ts.min()) for parts in self._parts for part in parts]
+        return min(times, default=None)
+
+    def in_turn(self, arrivals: Arrivals) -> Arrivals:
+        """Those of a stream in the order of their turns."""
+        return arrivals.in_contents_order() if self._by_contents else arrivals.in_time_order()
 
     def due(self, watermark: int) -> dict[int, Arrivals]:
         """Take out what a watermark has passed."""
@@ -80,9 +123,13 @@ class Waiting:
                 continue
             end = int(np.searchsorted(waiting.ts, watermark))
             if end:
-                taken[stream] = waiting.slice(0, end)
+                taken[stream] = self.in_turn(waiting.slice(0, end))
                 rest = waiting.slice(end, len(waiting))
                 self._parts[stream] = [rest] if len(rest) else []
+        return self.entering(taken)
+
+    def entering(self, taken: dict[int, Arrivals]) -> dict[int, Arrivals]:
+        """Those whose turn it is as the loop takes them: numbered, and without the keyless."""
         if taken and self._query.counts_arrivals:
             taken = self._in_numbers(taken)
         return {
@@ -105,3 +152,18 @@ class Waiting:
             numbered[stream] = replace(arrivals, ts=places[begin:end])
             begin = end
         return numbered
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in it but `numbered`, as plain values and record batches."""
+        together = [self.arrivals(stream) for stream in range(len(self._parts))]
+        return {
+            "parts": [None if each is None else each.dump() for each in together],
+            "identities": None if self._identities is None else self._identities.dump(),
+        }
+
+    def load(self, dumped: Mapping[str, Any], binding: Binding) -> None:
+        """Be what was dumped for the same query."""
+        self._parts = [[] if each is None else [Arrivals.load(each)] for each in dumped["parts"]]
+        if dumped["identities"] is not None:
+            self._identities = Identities(binding.key_kinds)
+            self._identities.load(dumped["identities"])

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, Intake
-from penstock.engine.clock import END_OF_TIME, Clock
+from penstock.engine.clock import Clock
 from penstock.engine.driver import Driver
 from penstock.engine.release import Released, release
 from penstock.engine.waiting import Waiting
@@ -145,16 +145,7 @@ class Join:
         alone: Mapping[int, Arrivals] | None = None,
     ) -> pa.Table:
         """Through the loop, at once or when it is their turn; the watermark is that of after."""
-        if not self.query.counts:
-            return self.driver.run(arrivals, watermark, alone)
-        for stream, each in arrivals.items():
-            self.waiting.add(stream, self.waiting.identified(self.driver.binding, stream, each))
-        due = self.waiting.due(watermark)
-        if self.query.counts_arrivals and watermark < END_OF_TIME:
-            watermark = self.waiting.numbered
-        results = self.driver.run(due, watermark, alone)
-        self.waiting.forget_keys(self.driver.windows)
-        return results
+        return self.waiting.run(self.driver, arrivals, watermark, alone)
 
     def _whole(self, work: Callable[[], pa.Table]) -> pa.Table:
         """What is begun must be ended, or the windows are no longer what they say."""

@@ -7,7 +7,9 @@ it returns. So a step that fails, is repeated, or runs twice at once leaves what
 commits: the answer does not depend on which attempt that is.
 
 The watermark is the query's, the same for all buckets. It is the one at the start of the
-batch, both for what is late and for what expires.
+batch, both for what is late and for what expires. Where tuples wait for their turn, it is also
+the one that lets them go: all that go were committed by earlier batches, for what comes now and
+is not late has its turn after it.
 """
 
 from __future__ import annotations
@@ -15,26 +17,22 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
-from penstock.engine.driver import Driver
 from penstock.engine.release import Released, release
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.runtime.intake import event_times
-from penstock.spark.cold import Manifest, Segment, Store, read_segment, write_segment
+from penstock.spark.cold import Manifest, Store
 from penstock.spark.hot import HotState
+from penstock.spark.segments import Segments
 
-__all__ = ["MANY_SEGMENTS", "Bucket", "Step", "release_parts"]
-
-MANY_SEGMENTS: Final = 24  # of a stream; beyond it, neighbours of like size become one
+__all__ = ["Bucket", "Step", "release_parts"]
 
 
 @dataclass(frozen=True)
@@ -81,35 +79,51 @@ class Bucket:
     ) -> Step:
         """Join one batch, whose rows have the columns of blobs, into a bucket."""
         manifest, is_new = self._manifest(store)
-        watermark = manifest.watermark = max(manifest.watermark, watermark)
+        before = manifest.watermark
+        watermark = manifest.watermark = max(before, watermark)
         released = {
             stream: release_parts(self._binding, stream, parts, watermark)
             for stream, parts in batches.items()
         }
-        driver = None
+        share = None
         if not is_new:
-            driver = self._hot.claim(bucket, manifest.token, self._binding, self._plan)
-        rebuilt = driver is None and manifest.token != ""
-        if driver is None:
-            driver = self._fill(store, manifest, watermark)
-        before = driver.produced
-        results = driver.run({s: each.arrivals for s, each in released.items()}, watermark)
-        manifest.produced += driver.produced - before
+            share = self._hot.claim(bucket, manifest.token, self._binding, self._plan)
+        rebuilt = share is None and manifest.token != ""
+        segments = Segments(self._binding, store, manifest)
+        if share is None:
+            share = self._hot.make(self._binding, self._plan)
+            segments.fill(share, watermark)
+        share.waiting.numbered = manifest.numbered
+        if self._binding.query.counts and manifest.released < before:
+            share.run({}, before)  # history, whose results up to here are known
+        arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
+        produced = share.driver.produced
+        results = share.run(arrivals, watermark)
+        manifest.produced += share.driver.produced - produced
+        manifest.released, manifest.numbered = watermark, share.waiting.numbered
         for stream, each in released.items():
             manifest.arrived[stream] += sum(len(part) for part in batches[stream])
             manifest.late[stream] += 0 if each.late is None else len(each.late)
-            self._append(store, manifest, stream, each.arrivals)
-        self._forget(store, manifest, watermark)
-        for stream in range(len(manifest.segments)):
-            self._merge(store, manifest, stream)
-        self._set_timer(store, manifest, watermark)
+            segments.append(stream, arrivals[stream])
+        segments.settle(share, watermark)
+        self._set_timer(store, manifest, share.waiting.earliest)
         manifest.token = secrets.token_hex(16)
         store.write_manifest(manifest.pack())
-        live = sum(driver.windows.live(stream) for stream in range(len(manifest.segments)))
-        held = driver.windows.state_bytes + driver.windows.payload_bytes
-        self._hot.publish(bucket, manifest.token, driver)
+        windows = share.driver.windows
+        live = sum(windows.live(stream) for stream in range(len(manifest.segments)))
+        held = windows.state_bytes + windows.payload_bytes
+        self._hot.publish(bucket, manifest.token, share)
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
         return Step(results, late_rows, manifest, live, held, rebuilt)
+
+    def wake(self, bucket: str, store: Store, watermark: int) -> Step | None:
+        """The step of a timer; None when a step at this watermark has seen to everything."""
+        data = store.read_manifest()
+        if data is not None:
+            manifest = Manifest.unpack(data, self._binding, self._division)
+            if manifest.token and manifest.watermark >= watermark:
+                return None
+        return self.step(bucket, store, {}, watermark)
 
     def begin(
         self,
@@ -128,16 +142,27 @@ class Bucket:
             manifest.reached[stream] = max(manifest.reached[stream], ts - lateness)
         # A stream without history has reached nothing, and nothing is late yet.
         manifest.watermark = min(manifest.reached)
+        segments = Segments(self._binding, store, manifest)
+        earliest = []
         for stream, parts in batches.items():
             arrivals = release_parts(self._binding, stream, parts, BEGINNING).arrivals
             manifest.arrived[stream] += sum(len(part) for part in parts)
-            self._append(store, manifest, stream, self._alive(stream, arrivals, manifest.watermark))
-        self._set_timer(store, manifest, manifest.watermark)
+            alive = self._alive(stream, self._kept(stream, arrivals), manifest.watermark)
+            segments.append(stream, alive)
+            earliest += [int(ts) for ts in alive.ts[:1] if self._binding.query.counts]
+        self._set_timer(store, manifest, min(earliest, default=None))
         store.write_manifest(manifest.pack())
 
     def _alive(self, stream: int, arrivals: Arrivals, watermark: int) -> Arrivals:
         begin = self._binding.query.windows[stream].oldest(watermark)
         return arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
+
+    def _kept(self, stream: int, arrivals: Arrivals) -> Arrivals:
+        """Those that are more than a row without a key that nobody counts."""
+        query = self._binding.query
+        if query.keeps_keyless(stream) or query.counts_arrivals:
+            return arrivals
+        return arrivals.with_keys()
 
     def _manifest(self, store: Store) -> tuple[Manifest, bool]:
         data = store.read_manifest()
@@ -145,50 +170,17 @@ class Bucket:
             return Manifest.of(self._binding, self._division), True
         return Manifest.unpack(data, self._binding, self._division), False
 
-    def _fill(self, store: Store, manifest: Manifest, watermark: int) -> Driver:
-        """The windows, from segments."""
-        driver = self._hot.make(self._binding, self._plan)
-        for stream, segments in enumerate(manifest.segments):
-            for segment in segments:
-                arrivals = self._read(store, stream, segment, watermark)
-                if len(arrivals):
-                    driver.refill(stream, arrivals)
-        return driver
-
-    def _read(self, store: Store, stream: int, segment: Segment, watermark: int) -> Arrivals:
-        """The tuples of a segment that have not expired."""
-        after = self._binding.query.windows[stream].oldest(watermark)
-        data = store.read_segment(stream, segment.number)
-        return read_segment(self._binding, stream, data, after)
-
-    def _append(self, store: Store, manifest: Manifest, stream: int, arrivals: Arrivals) -> None:
-        if len(arrivals):
-            newest = int(arrivals.ts[-1])  # arrivals are in order of time
-            segment = self._written(store, manifest, stream, arrivals, newest)
-            manifest.segments[stream].append(segment)
-
-    def _written(
-        self, store: Store, manifest: Manifest, stream: int, arrivals: Arrivals, newest: int
-    ) -> Segment:
-        number = manifest.next_segment
-        manifest.next_segment += 1
-        store.write_segment(stream, number, write_segment(arrivals.ts, arrivals.columns))
-        return Segment(number, len(arrivals), newest)
-
-    def _forget(self, store: Store, manifest: Manifest, watermark: int) -> None:
-        """Remove the segments whose tuples have all expired."""
-        for stream, segments in enumerate(manifest.segments):
-            window = self._binding.query.windows[stream]
-            gone = [each for each in segments if window.ends(each.newest) < watermark]
-            for segment in gone:
-                store.remove_segment(stream, segment.number)
-            if gone:
-                manifest.segments[stream] = [each for each in segments if each not in gone]
-
-    def _set_timer(self, store: Store, manifest: Manifest, watermark: int) -> None:
-        """Have the bucket woken when all it holds now has expired, in case nothing comes."""
-        if manifest.timer is not None and manifest.timer <= watermark:
+    def _set_timer(self, store: Store, manifest: Manifest, earliest: int | None) -> None:
+        """Have the bucket woken, in case nothing comes: when the first that waits has its turn,
+        or else when all that it holds now has expired."""
+        if manifest.timer is not None and manifest.timer <= manifest.watermark:
             manifest.timer = None
+        if earliest is not None:
+            moment = earliest + 1
+            if manifest.timer is None or moment < manifest.timer:
+                manifest.timer = moment
+                store.wake_at(moment)
+            return
         ends = [
             window.ends(segment.newest)
             for segments, window in zip(manifest.segments, self._binding.query.windows, strict=True)
@@ -198,17 +190,3 @@ class Bucket:
         if ends and manifest.timer is None:
             manifest.timer = max(ends) + 1
             store.wake_at(manifest.timer)
-
-    def _merge(self, store: Store, manifest: Manifest, stream: int) -> None:
-        """Write the two neighbours with the fewest rows as one, while there are too many."""
-        segments = manifest.segments[stream]
-        while len(segments) > MANY_SEGMENTS:
-            rows = [older.rows + newer.rows for older, newer in pairwise(segments)]
-            at = rows.index(min(rows))
-            pair = segments[at : at + 2]
-            parts = [self._read(store, stream, each, manifest.watermark) for each in pair]
-            newest = max(each.newest for each in pair)
-            merged = self._written(store, manifest, stream, Arrivals.concatenated(parts), newest)
-            for each in pair:
-                store.remove_segment(stream, each.number)
-            segments[at : at + 2] = [merged]

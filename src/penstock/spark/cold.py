@@ -4,7 +4,8 @@ For each stream, immutable segments: the tuples that one batch brought, as compr
 And one manifest: which segments there are, the counters, and the token of the hot state that
 matches them. A batch writes at most one segment for a stream, the manifest, and removes the
 segments whose tuples have all expired; when there are many, neighbours of like size are
-written again as one. Restoring is Spark's: what the store returns is what was committed.
+written again as one (segments.py). Restoring is Spark's: what the store returns is what was
+committed.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ class Manifest:
     reached: the watermarks of the streams at the end of the history it began with.
     division: how many buckets there are, itself included, over how many partitions.
     columns: those kept of each stream, and their types. given: all that the input had.
+
+    Where rows or arrivals are counted, so that tuples wait:
+    released: the watermark up to which they have had their turn. numbered: how many have
+    been numbered. floors: for each stream, the time before which none is in its window.
     """
 
     query: Mapping[str, Any]
@@ -89,6 +94,9 @@ class Manifest:
     produced: int = 0
     reached: list[int] = field(default_factory=list)
     given: list[list[str]] = field(default_factory=list)
+    released: int = BEGINNING
+    numbered: int = 0
+    floors: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, binding: Binding, division: tuple[int, int]) -> Manifest:
@@ -103,6 +111,7 @@ class Manifest:
             late=[0] * streams,
             reached=[BEGINNING] * streams,
             given=_given(binding),
+            floors=[BEGINNING] * streams,
         )
 
     def pack(self) -> bytes:
@@ -123,6 +132,7 @@ class Manifest:
             [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
             for segments in manifest.segments
         ]
+        manifest.floors = manifest.floors or [BEGINNING] * len(manifest.segments)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
@@ -136,7 +146,7 @@ class Manifest:
         for stream, name in enumerate(binding.query.names):
             was, now = manifest.columns[stream], columns[stream]
             _check_columns(name, was, now, given[stream])
-            _check_kept(name, was, now, manifest.given[stream])
+            _check_kept(name, was, now, manifest.given[stream] if manifest.given else ())
         manifest.columns, manifest.given = columns, given
         return manifest
 
@@ -159,7 +169,9 @@ def _check_query(was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     for part in now:
         if part == "select" or was.get(part) == now[part]:
             continue
-        what, before, after = part, was.get(part), now[part]
+        what: str = part
+        before: Any = was.get(part)
+        after: Any = now[part]
         if part == "streams" and [s["name"] for s in before] == [s["name"] for s in after]:
             what, before, after = next(
                 (f"{field} of stream {one['name']!r}", one.get(field), other[field])
@@ -231,7 +243,8 @@ def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) 
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
     key_columns = [columns[key] for key in binding.query.keys[stream]]
-    keys, _ = key_words(key_columns, binding.key_kinds, len(ts))
-    arrivals = Arrivals(ts, keys, columns)
+    keys, present = key_words(key_columns, binding.key_kinds, len(ts))
+    mute = ~present if binding.query.counts and present is not None else None
+    arrivals = Arrivals(ts, keys, columns, mute)
     alive = ts >= after
     return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))

@@ -1,4 +1,4 @@
-"""Hot state: the windows of buckets between batches, ready to go on. Only a cache.
+"""Hot state: the shares of buckets between batches, ready to go on. Only a cache.
 
 A token names one state of one bucket. It is drawn at random by the attempt that made the
 state and written into the manifest with it, so a state found under the token of a committed
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final, Protocol
 
-from penstock.engine.driver import Driver
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.spark.share import Share
 
 __all__ = ["HotState", "ProcessMemory"]
 
@@ -21,36 +21,37 @@ _MOST_STATES: Final = 64
 
 
 class HotState(Protocol):
-    """Where windows wait for the next batch."""
+    """Where shares are between two batches."""
 
-    def make(self, binding: Binding, plan: Plan) -> Driver:
+    def make(self, binding: Binding, plan: Plan) -> Share:
         """Empty windows, of a kind that can be published here."""
 
-    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Driver | None:
-        """Take the windows of a token out, if they are here."""
+    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Share | None:
+        """Take the share of a token out, if it is here."""
 
-    def publish(self, bucket: str, token: str, driver: Driver) -> None:
-        """Offer windows under a token; the caller uses them no more."""
+    def publish(self, bucket: str, token: str, share: Share) -> None:
+        """Offer a share under a token; the caller uses it no more."""
 
 
 class ProcessMemory:
-    """Windows kept in this worker process; another worker does not find them."""
+    """Shares kept in this worker process; another worker does not find them."""
 
     def __init__(self, most: int = _MOST_STATES) -> None:
-        self._states: OrderedDict[str, Driver] = OrderedDict()
+        self._states: OrderedDict[str, Share] = OrderedDict()
         self._most = most
 
-    def make(self, binding: Binding, plan: Plan) -> Driver:
-        return Driver(binding, plan)
+    def make(self, binding: Binding, plan: Plan) -> Share:
+        return Share(binding, plan)
 
-    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Driver | None:
-        driver = self._states.pop(token, None)
-        if driver is None or (driver.binding, driver.windows.plan) != (binding, plan):
+    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Share | None:
+        share = self._states.pop(token, None)
+        if share is None:
             return None
-        return driver
+        made_for = (share.driver.binding, share.driver.windows.plan)
+        return share if made_for == (binding, plan) else None
 
-    def publish(self, bucket: str, token: str, driver: Driver) -> None:
-        self._states[token] = driver
+    def publish(self, bucket: str, token: str, share: Share) -> None:
+        self._states[token] = share
         # What failed attempts and other workers' buckets left behind goes, oldest first.
         while len(self._states) > self._most:
             self._states.popitem(last=False)

@@ -1,9 +1,9 @@
 """Hot state in files that all workers of a host can map.
 
-A state is a directory: one file for each buffer, and `state.json`, which says how they make
-up windows. It is taken and offered by renaming the directory, which is atomic: to a private
-name when it is claimed, back under its token when it is published. Whoever loses the race
-finds nothing and fills the windows from segments.
+A state is a directory: one file for each buffer, Arrow files for the tuples that wait, and
+`state.json`, which says how they make up a bucket's share. It is taken and offered by renaming
+the directory, which is atomic: to a private name when it is claimed, back under its token when
+it is published. Whoever loses the race finds nothing and fills the windows from segments.
 
     <scratch>/penstock-<user>/<query>/<bucket>.<token>/         offered
     <scratch>/penstock-<user>/<query>/claimed.<pid>.<random>/   in use
@@ -30,10 +30,12 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.ipc
 
-from penstock.engine.driver import Driver
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.spark.share import Share
 from penstock.state.memory import Bytes, Heap
 
 __all__ = ["MappedFiles", "MappedMemory"]
@@ -82,6 +84,18 @@ class MappedMemory:
         self._names[buffer.ctypes.data] = name
         return buffer
 
+    def write(self, batch: pa.RecordBatch) -> str:
+        """Keep a batch in a file of its own, and say in which."""
+        name = f"{secrets.token_hex(8)}.arrow"
+        path = str(self.directory / name)
+        with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return name
+
+    def read(self, name: str) -> pa.RecordBatch:
+        """Such a batch, mapped."""
+        return pa.ipc.open_file(pa.memory_map(str(self.directory / name))).get_batch(0)
+
     def name_of(self, buffer: npt.NDArray[Any]) -> str:
         """The file that holds a buffer."""
         return self._names[buffer.ctypes.data]
@@ -94,10 +108,10 @@ class MappedFiles:
         self._home = root / query
         self._swept = 0.0
 
-    def make(self, binding: Binding, plan: Plan) -> Driver:
-        return Driver(binding, plan, MappedMemory(self._private()))
+    def make(self, binding: Binding, plan: Plan) -> Share:
+        return Share(binding, plan, MappedMemory(self._private()))
 
-    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Driver | None:
+    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Share | None:
         memory = MappedMemory(self._private(make=False))
         try:
             (self._home / f"{bucket}.{token}").rename(memory.directory)
@@ -109,25 +123,26 @@ class MappedFiles:
             if state["boot"] != _boot() or state["made_for"] != _made_for(binding, plan):
                 raise ValueError("made elsewhere")
             memory.is_attaching = True
-            driver = Driver(binding, plan, memory)
+            share = Share(binding, plan, memory)
             memory.is_attaching = False
-            driver.load(_attached(state["driver"], memory))
-        except (OSError, ValueError, KeyError, TypeError):
+            share.load(_attached(state["share"], memory))
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             shutil.rmtree(memory.directory, ignore_errors=True)
             return None
-        return driver
+        return share
 
-    def publish(self, bucket: str, token: str, driver: Driver) -> None:
+    def publish(self, bucket: str, token: str, share: Share) -> None:
+        driver = share.driver
         memory = driver.windows.memory
         assert isinstance(memory, MappedMemory), "made or claimed here"
         if not memory.is_whole:
             shutil.rmtree(memory.directory, ignore_errors=True)
             return
         used = {_STATE}
-        tree = _detached(driver.dump(), memory, used)
         made_for = _made_for(driver.binding, driver.windows.plan)
-        state = json.dumps({"boot": _boot(), "made_for": made_for, "driver": tree})
         try:
+            tree = _detached(share.dump(), memory, used)
+            state = json.dumps({"boot": _boot(), "made_for": made_for, "share": tree})
             (memory.directory / _STATE).write_text(state)
             os.utime(memory.directory)  # when it was last used: renaming does not tell
             for file in memory.directory.iterdir():
@@ -191,11 +206,15 @@ def _made_for(binding: Binding, plan: Plan) -> str:
 
 
 def _detached(tree: Any, memory: MappedMemory, used: set[str]) -> Any:
-    """A dump with file names in the place of buffers."""
+    """A dump with file names in the place of buffers and batches."""
     if isinstance(tree, np.ndarray):
         name = memory.name_of(tree)
         used.add(name)
         return {"file": name, "dtype": tree.dtype.str, "shape": list(tree.shape)}
+    if isinstance(tree, pa.RecordBatch):
+        name = memory.write(tree)
+        used.add(name)
+        return {"batch": name}
     if isinstance(tree, dict):
         return {key: _detached(each, memory, used) for key, each in tree.items()}
     if isinstance(tree, list):
@@ -210,6 +229,8 @@ def _attached(tree: Any, memory: MappedMemory) -> Any:
             dtype = np.dtype(tree["dtype"])
             size = int(np.prod(tree["shape"])) * dtype.itemsize
             return memory.attach(tree["file"], size).view(dtype).reshape(tree["shape"])
+        if tree.keys() == {"batch"}:
+            return memory.read(tree["batch"])
         return {key: _attached(each, memory) for key, each in tree.items()}
     if isinstance(tree, list):
         return [_attached(each, memory) for each in tree]

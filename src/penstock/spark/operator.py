@@ -13,6 +13,7 @@ aggregation over windows of it, or another join.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
-from penstock.engine.driver import Driver
-from penstock.errors import InputError, PlanError, SchemaError
+from penstock.errors import InputError, PlanError, PlanWarning, SchemaError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -34,6 +34,7 @@ from penstock.spark.packing import PACKED, Packer, blob_schema, read_blob
 from penstock.spark.processor import OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
 from penstock.spark.session import prepare_session
+from penstock.spark.share import Share
 from penstock.spark.unpacking import KIND, Unpacker, output_schema
 from penstock.spark.watermarks import (
     declared,
@@ -66,12 +67,6 @@ def join_on_spark(
 ) -> Any:
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
-    if query.counts:
-        counted = [str(window) for window in query.windows if window.rows or window.arrivals]
-        raise PlanError(
-            f"windows of {counted} are not yet joined on Spark; "
-            "run the join embedded, or give it windows of time"
-        )
     spark, streaming = _session(query, frames)
     if streaming and query.how != "inner":
         raise PlanError(
@@ -82,7 +77,7 @@ def join_on_spark(
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
     binding = _bind(query, frames, kind)
     history = _history(query, frames, options.initial, streaming)
-    count = _buckets(spark, options.buckets)
+    count = _buckets(spark, query, options.buckets)
     packed = [
         frames[name].mapInArrow(Packer(binding, stream, count), PACKED)
         for stream, name in enumerate(query.names)
@@ -186,9 +181,27 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
     return binding
 
 
-def _buckets(spark: Any, given: int | None) -> BucketCount:
+def _buckets(spark: Any, query: Query, given: int | None) -> BucketCount:
     if given is not None and (not isinstance(given, int) or not 1 <= given <= MOST_BUCKETS):
         raise PlanError(f"buckets must be 1 to {MOST_BUCKETS:,}, got {given!r}")
+    whole = {
+        str(window)
+        for window in query.windows
+        if window.arrivals or (window.rows and not window.per_key)
+    }
+    if whole:
+        if given not in (None, 1):
+            raise PlanError(
+                f"buckets={given} cannot be: windows of {sorted(whole)} count tuples of all keys "
+                "in one order, which takes one bucket; leave buckets= out, or count per key"
+            )
+        warnings.warn(
+            f"windows of {sorted(whole)} count tuples of all keys in one order: the whole join "
+            "runs in one bucket, on one core; use 'rows per key' or windows of time to spread it",
+            PlanWarning,
+            stacklevel=4,
+        )
+        given = 1
     return BucketCount(given, int(spark.conf.get("spark.sql.shuffle.partitions", "200")))
 
 
@@ -215,7 +228,7 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
         }
         arrivals = {stream: each.arrivals for stream, each in released.items()}
         alone = {stream: each.alone for stream, each in released.items() if each.alone is not None}
-        joined = Driver(binding, plan).run(arrivals, END_OF_TIME, alone)
+        joined = Share(binding, plan).run(arrivals, END_OF_TIME, alone)
         if not kind:
             return joined
         return joined.add_column(0, KIND, pa.repeat(pa.scalar("result"), joined.num_rows))

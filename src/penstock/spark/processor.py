@@ -115,9 +115,10 @@ class JoinProcessor(StatefulProcessor):
         timerValues: Any,
         expiredTimerInfo: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
-        # A bucket that data came to in this batch has given its counters already, and others
-        # are not of this batch: a timer gives no counters.
-        for frame in self._stepped(key, {}, timerValues):
+        watermark = self._watermark(timerValues)
+        step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
+        for frame in () if step is None else self._output(step):
+            # Of a bucket that was woken only what it gives out belongs to the batch.
             if frame["data"].notna().any():
                 yield frame
 
@@ -127,11 +128,15 @@ class JoinProcessor(StatefulProcessor):
     def _stepped(
         self, key: Any, batches: dict[int, list[pa.RecordBatch]], timers: Any
     ) -> Iterator[pd.DataFrame]:
-        spark_ms = self._store.spark_ms = timers.getCurrentWatermarkInMs()
-        # Zero is Spark's word for no watermark yet.
-        watermark = BEGINNING if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
+        watermark = self._watermark(timers)
         step = self._bucket_worker().step(str(key[0]), self._store, batches, watermark)
         yield from self._output(step)
+
+    def _watermark(self, timers: Any) -> int:
+        """The join's, in this batch."""
+        spark_ms = self._store.spark_ms = timers.getCurrentWatermarkInMs()
+        # Zero is Spark's word for no watermark yet.
+        return BEGINNING if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
 
     def _bucket_worker(self) -> Bucket:
         if self._bucket is None:  # not in init, which also runs on the driver
@@ -196,6 +201,7 @@ class StateStore:
         self._segments.removeKey((stream, number))
 
     def wake_at(self, watermark: int) -> None:
-        # Spark takes no timer that its watermark has already passed.
-        moment = watermark // 1000 + 1 - self._horizon_ms
+        # A timer goes off when Spark's watermark has come to it: neither before the join's has
+        # come to what was asked for, nor, since that is ahead, in this same batch.
+        moment = -(-watermark // 1000) - self._horizon_ms
         self._handle.registerTimer(max(moment, self.spark_ms + 1, 1))

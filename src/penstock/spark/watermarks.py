@@ -57,6 +57,12 @@ def declared(query: Query, frames: Mapping[str, Any]) -> dict[str, int]:
                 f"the DataFrame of stream {stream.name!r} has a watermark, on {names}; "
                 "leave out withWatermark and give the stream a lateness"
             )
+        if marked[0].metadata[_AHEAD] < 0:
+            raise InputError(
+                f"the DataFrame of stream {stream.name!r} is the output of a join whose windows "
+                "count rows or arrivals, and comes behind the watermark; join all streams in one "
+                "query, or write the output and read it from there"
+            )
         if stream.time_column != EVENT_TIME:
             raise InputError(
                 f"the DataFrame of stream {stream.name!r} is the output of another join, and its "
@@ -133,7 +139,10 @@ def with_event_time(rows: Any, binding: Binding, horizon: int, joins: int) -> An
     """Results with an event time that a following operator may use."""
     if not pt.is_timestamp(binding.event_time):
         return rows
-    # The last tuple of a result was not late, and the join's watermark is ahead of Spark's.
+    # The last tuple of a result was not late, and the join's watermark is ahead of Spark's. Where
+    # it waited, it was not late in the batch before: enough for Spark's operators, which take
+    # that one's watermark for what is late, but not for ours.
+    horizon = -1 if binding.query.counts else horizon
     return _marked(rows, EVENT_TIME, {_AHEAD: horizon, _JOINS: joins})
 
 

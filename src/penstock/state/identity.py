@@ -12,8 +12,8 @@ it a second identity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +65,18 @@ class Identities:
         self._words = self._words[kept]
         self._keys = [key.take(pa.array(kept)) for key in self._keys]
         self._many = max(_FEW, 2 * len(kept))
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in it, as plain values and a record batch."""
+        names = [str(number) for number in range(len(self._keys))]
+        keys = pa.RecordBatch.from_arrays([pa.array(self._words), *self._keys], ["word", *names])
+        return {"keys": keys, "moved_on": self._moved_on, "many": self._many}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped for keys of the same kinds."""
+        words, *self._keys = dumped["keys"].columns
+        self._words = words.to_numpy()
+        self._moved_on, self._many = dumped["moved_on"], dumped["many"]
 
     def _find(self, words: Words) -> tuple[Words, Flags]:
         """Where words are among the registered, and which are."""

@@ -29,7 +29,7 @@ from penstock.state.arena import Words
 from penstock.state.jit import kernel
 from penstock.state.storage import decoded
 
-__all__ = ["as_kind", "key_words"]
+__all__ = ["as_kind", "fold_bytes", "key_words", "mix"]
 
 _GOLDEN: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _FIRST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)
@@ -54,7 +54,8 @@ def _fold_words(hashes: Any, words: Any) -> None:
 
 
 @kernel
-def _fold_bytes(hashes: Any, offsets: Any, data: Any) -> None:
+def fold_bytes(hashes: Any, offsets: Any, data: Any) -> None:
+    """Fold the bytes between each offset and the next into a hash."""
     for each in range(len(hashes)):
         start, end = offsets[each], offsets[each + 1]
         value = hashes[each]
@@ -120,7 +121,7 @@ def key_words(
             _, offsets, data = array.buffers()
             starts = np.frombuffer(offsets, np.int64, len(array) + 1, 8 * array.offset)
             empty = np.empty(0, np.uint8)
-            _fold_bytes(hashes, starts, empty if data is None else np.frombuffer(data, np.uint8))
+            fold_bytes(hashes, starts, empty if data is None else np.frombuffer(data, np.uint8))
     return hashes.view(np.int64), present
 
 

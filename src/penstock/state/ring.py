@@ -120,6 +120,11 @@ def expire(state: State, number: int, watermark: int) -> None:
 def expire_all(state: State, watermark: int) -> None:
     """Let every window drop what a watermark has passed."""
     for number in range(state.join[0].streams):
+        window = state.windows[number]
+        # By key only the end of all streams does; those outranked have been counted before.
+        by_key = window.per_key > 0 and window.tail < window.head
+        if by_key and _has_passed(state, number, window.tail, watermark):
+            bury_outranked(state, number)
         expire(state, number, watermark)
 
 

@@ -1,0 +1,161 @@
+"""The segments of a bucket: what is written to them, read from them, and when they go.
+
+A segment holds tuples of one stream as a batch brought them, whether they are in the window or
+still wait: those wait that the watermark has not passed, so letting them in writes nothing. It
+goes when none of its tuples is in the window any more. That is a matter of time, up to which
+nothing is left: by the watermark in windows of time; in others `Manifest.floors` has the time of
+the oldest tuple inside.
+
+In a window of so many rows per key, a rare key can keep a segment for ever in which all else is
+gone. There, when less than half of what is stored is still needed, it is written anew. So the
+store holds no more than twice what the windows do, and a little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrivals import Arrivals
+from penstock.model.binding import Binding
+from penstock.spark.cold import Manifest, Segment, Store, read_segment, write_segment
+from penstock.spark.share import Share
+from penstock.state.arena import Words
+from penstock.state.column import TooLong
+
+__all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Segments"]
+
+MANY_SEGMENTS: Final = 24  # of a stream; beyond it, neighbours of like size become one
+FEW_ROWS: Final = 1 << 10  # are not worth writing anew
+
+
+class Segments:
+    """Those that a manifest names, in a store. The manifest is changed, and written by others."""
+
+    def __init__(self, binding: Binding, store: Store, manifest: Manifest) -> None:
+        self._binding = binding
+        self._store = store
+        self._manifest = manifest
+
+    def append(self, stream: int, arrivals: Arrivals) -> None:
+        """Keep tuples, which are in order of time."""
+        if len(arrivals):
+            self._manifest.segments[stream].append(self._written(stream, arrivals))
+
+    def fill(self, share: Share, watermark: int) -> None:
+        """Put everything into windows that are empty, as it was."""
+        if self._binding.query.counts:
+            self._fill_in_turn(share)
+            return
+        for stream, segments in enumerate(self._manifest.segments):
+            for segment in segments:
+                arrivals = self._read(stream, segment, watermark)
+                if len(arrivals):
+                    share.driver.refill(stream, arrivals)
+
+    def _fill_in_turn(self, share: Share) -> None:
+        manifest, waiting = self._manifest, share.waiting
+        inside: dict[int, Arrivals] = {}
+        for stream, segments in enumerate(manifest.segments):
+            # Of the last step: what enters in this one can meet all that was there before it.
+            parts = [self._read(stream, each, manifest.released) for each in segments]
+            if not parts:
+                continue
+            arrivals = waiting.in_turn(Arrivals.concatenated(parts))
+            arrivals = waiting.identified(self._binding, stream, arrivals)
+            end = int(np.searchsorted(arrivals.ts, manifest.released))
+            inside[stream] = arrivals.slice(0, end)
+            waiting.add(stream, arrivals.slice(end, len(arrivals)))
+        # The newest of those inside was the last to be numbered.
+        waiting.numbered = manifest.numbered - sum(len(each) for each in inside.values())
+        for stream, arrivals in waiting.entering(inside).items():
+            if len(arrivals):
+                share.driver.refill(stream, arrivals)
+
+    def settle(self, share: Share, watermark: int) -> None:
+        """After a step: forget what is in no window any more, and keep the rest in few pieces."""
+        self._note_floors(share, watermark)
+        for stream, segments in enumerate(self._manifest.segments):
+            begin = self._begin(stream, watermark)
+            for segment in [each for each in segments if each.newest < begin]:
+                self._store.remove_segment(stream, segment.number)
+                segments.remove(segment)
+            if self._binding.query.windows[stream].rows:
+                self._write_anew(stream, share)
+            self._merge(stream, watermark)
+
+    def _note_floors(self, share: Share, watermark: int) -> None:
+        """Find how far back windows reach that do not end by time."""
+        query, floors = self._binding.query, self._manifest.floors
+        for stream, window in enumerate(query.windows):
+            if window.rows or window.arrivals:
+                oldest = share.oldest(stream)
+                floors[stream] = watermark if oldest is None else oldest
+        if query.counts_arrivals:
+            # Numbers are counted back from the newest: what is between must be there.
+            floors[:] = [min(floors)] * len(floors)
+
+    def _begin(self, stream: int, watermark: int) -> int:
+        """The time before which no tuple is in the window, nor waits for it."""
+        oldest = self._binding.query.windows[stream].oldest(watermark)
+        return max(oldest, self._manifest.floors[stream])
+
+    def _read(self, stream: int, segment: Segment, watermark: int) -> Arrivals:
+        """The tuples of a segment that have not expired."""
+        data = self._store.read_segment(stream, segment.number)
+        return read_segment(self._binding, stream, data, self._begin(stream, watermark))
+
+    def _written(self, stream: int, arrivals: Arrivals) -> Segment:
+        number = self._manifest.next_segment
+        self._manifest.next_segment += 1
+        data = write_segment(arrivals.ts, arrivals.columns)
+        self._store.write_segment(stream, number, data)
+        return Segment(number, len(arrivals), int(arrivals.ts.max()))
+
+    def _write_anew(self, stream: int, share: Share) -> None:
+        """Replace segments of which less than half is needed by what is."""
+        segments = self._manifest.segments[stream]
+        needed = share.driver.windows.live(stream) + share.waiting.rows(stream)
+        if sum(each.rows for each in segments) <= 2 * needed + FEW_ROWS:
+            return
+        live = share.driver.windows.live_sequences(stream)
+        whole = list(self._taken(stream, share, live)) if len(live) else []
+        waiting = share.waiting.arrivals(stream)
+        if waiting is not None:
+            whole.append(waiting)
+        for each in segments:
+            self._store.remove_segment(stream, each.number)
+        segments[:] = [self._written(stream, arrivals) for arrivals in whole]
+
+    def _taken(self, stream: int, share: Share, live: Words) -> Iterator[Arrivals]:
+        """Tuples of a window, in as many pieces as their types need."""
+        windows = share.driver.windows
+        payload = windows.payloads[stream]
+        assert payload is not None, "on Spark every stream is bound"
+        places = payload.positions(live)
+        try:
+            columns = {name: each.take(live, places) for name, each in payload.columns.items()}
+        except (TooLong, pa.ArrowInvalid):
+            if len(live) == 1:
+                raise
+            yield from self._taken(stream, share, live[: len(live) // 2])
+            yield from self._taken(stream, share, live[len(live) // 2 :])
+            return
+        yield Arrivals(windows.timestamps(stream, live), live, columns)
+
+    def _merge(self, stream: int, watermark: int) -> None:
+        """Write the two neighbours with the fewest rows as one, while there are too many."""
+        segments = self._manifest.segments[stream]
+        while len(segments) > MANY_SEGMENTS:
+            rows = [older.rows + newer.rows for older, newer in pairwise(segments)]
+            at = rows.index(min(rows))
+            pair = segments[at : at + 2]
+            parts = [self._read(stream, each, watermark) for each in pair]
+            merged = self._written(stream, Arrivals.concatenated(parts))
+            for each in pair:
+                self._store.remove_segment(stream, each.number)
+            segments[at : at + 2] = [merged]

@@ -1,0 +1,67 @@
+"""A bucket's share of the join, in memory: its windows, and the tuples that wait to enter them.
+
+On Spark rows come to a bucket in no order that another attempt would see again. So tuples of one
+stream and one instant take their turns by what is in them: what is joined is then a function of
+the data, not of the attempt, the partitions or the batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.arrivals import Arrivals
+from penstock.engine.driver import Driver
+from penstock.engine.waiting import Waiting
+from penstock.model.binding import Binding
+from penstock.model.plan import Plan
+from penstock.runtime.intake import event_times
+from penstock.state.memory import Memory
+
+__all__ = ["Share"]
+
+
+class Share:
+    """driver: over the windows. waiting: where rows or arrivals are counted."""
+
+    def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
+        self.driver = Driver(binding, plan, memory)
+        self.waiting = Waiting(binding.query, by_contents=True)
+
+    def run(
+        self,
+        arrivals: Mapping[int, Arrivals],
+        watermark: int,
+        alone: Mapping[int, Arrivals] | None = None,
+    ) -> pa.Table:
+        """The results of a batch, and of what has waited for this watermark."""
+        return self.waiting.run(self.driver, arrivals, watermark, alone)
+
+    def oldest(self, stream: int) -> int | None:
+        """The event time of the oldest tuple in a window; None when there is none."""
+        windows, binding = self.driver.windows, self.driver.binding
+        tail, head = windows.tail_and_head(stream)
+        if tail == head:
+            return None
+        first = np.array([tail])
+        if not binding.query.counts_arrivals:
+            return int(windows.timestamps(stream, first)[0])
+        # There the windows have numbers in the place of times.
+        payload, name = windows.payloads[stream], binding.query.streams[stream].time_column
+        assert payload is not None, "on Spark every stream is bound"
+        column = pa.RecordBatch.from_arrays([payload.take(name, first)], [name])
+        return event_times(binding.query, stream, column).earliest
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in it, as plain values, record batches, and the buffers themselves."""
+        waiting = self.waiting.dump() if self.driver.binding.query.counts else None
+        return {"driver": self.driver.dump(), "waiting": waiting}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped by a share of the same binding and plan, on its buffers."""
+        self.driver.load(dumped["driver"])
+        if dumped["waiting"] is not None:
+            self.waiting.load(dumped["waiting"], self.driver.binding)
