@@ -22,6 +22,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 
 import penstock as ps
-from oracle import OracleStream, Step, answer
+from oracle import PRESERVED, Combination, OracleStream, Step, answer
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -120,6 +121,9 @@ class Simulation:
             for name in ("a", "b", "c")[:streams]
         ]
         self._counts = seed % 2 == 1
+        self._how = "inner"
+        if streams == 2 and not self._counts:
+            self._how = str(self._random.choice(["inner", "left", "right", "full", "semi", "anti"]))
         self._buckets = 2
         if self._counts:
             self._count()
@@ -134,6 +138,7 @@ class Simulation:
                 for stream in self._oracle
             ],
             on="k",
+            how=self._how,
         )
         self._binding = Binding.of(query).bound_with(dict.fromkeys(range(streams), SCHEMA))
         self._plans = [Plan.of(query, "hash"), Plan.of(query, "buckets(2)")]
@@ -172,15 +177,18 @@ class Simulation:
 
     def _run(self) -> None:
         steps = self._steps()
-        outcomes = answer(self._oracle, steps)
+        outcomes = answer(self._oracle, steps, how=self._how)
         committed = [Committed() for _ in range(self._buckets)]
         watermark = BEGINNING
-        if self._random.random() < 0.3:
+        given_out = self._binding.query.given_out  # of others ids are not kept
+        if self._how == "inner" and self._random.random() < 0.3:
             committed = self._with_history(steps.pop(0), committed)
             outcomes = outcomes[1:]
         results = [outcome.results for outcome in outcomes]
-        if self._counts:  # and after the last batch, what its watermark and the end let go
-            results = [[], *results]
+        if self._counts or self._how in PRESERVED:
+            # And after the last batch, what its watermark and the end let go.
+            turns = pairwise([[], *results, []])
+            results = [self._at_once(each) + self._later(last) for last, each in turns]
             nothing = {stream.name: [] for stream in self._oracle}
             steps += [Step(nothing)] * 2
             outcomes[-1:] = [replace(outcomes[-1], late=nothing)] * 2
@@ -201,16 +209,34 @@ class Simulation:
                         continue
                     got.update(self._rows(done.results))
                     for stream, batch in done.late.items():
+                        if stream not in given_out:
+                            continue
                         late.update((stream, each) for each in batch.column("id").to_pylist())
-            expected = Counter(tuple(row["id"] for row in rows) for rows, _ in expected_results)
+            expected = Counter(
+                tuple(row and row["id"] for row in rows) for rows, _ in expected_results
+            )
             expected_late = Counter(
                 (number, row["id"])
                 for number, stream in enumerate(self._oracle)
                 for row in outcome.late[stream.name]
+                if number in given_out
             )
             assert got == expected
             assert late == expected_late
             watermark = _microseconds(outcome.watermark)
+
+    def _at_once(self, results: list[Combination]) -> list[Combination]:
+        """Those that come out in the batch of their last tuple."""
+        return [] if self._counts else [each for each in results if not self._waits(each)]
+
+    def _later(self, results: list[Combination]) -> list[Combination]:
+        """Those that come out when a batch begins with the watermark that lets them go."""
+        return results if self._counts else [each for each in results if self._waits(each)]
+
+    def _waits(self, result: Combination) -> bool:
+        rows, _ = result
+        alone = self._how in PRESERVED and (None in rows or len(rows) == 1)
+        return alone and all(row is None or row["k"] is not None for row in rows)
 
     def _steps(self) -> list[Step]:
         random, steps, now = self._random, [], 1000
@@ -340,7 +366,8 @@ class Simulation:
                 (state / "state.json").write_text("{")
 
     def _rows(self, results: pa.Table) -> list[tuple[int, ...]]:
-        columns = [results[f"{stream.name}_id"].to_pylist() for stream in self._oracle]
+        names = [f"{stream.name}_id" for stream in self._oracle]
+        columns = [results[name].to_pylist() for name in names if name in results.column_names]
         return list(zip(*columns, strict=True))
 
 

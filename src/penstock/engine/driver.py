@@ -47,10 +47,19 @@ _MOST_ROWS: Final = 1 << 16  # more would fall out of the cache between probe an
 class Driver:
     """Runs batches through the windows of one join."""
 
-    def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        plan: Plan,
+        memory: Memory | None = None,
+        *,
+        keep_matched: bool = False,
+    ) -> None:
+        """keep_matched: in semi and anti joins, so that every tuple stays till its window ends."""
         self.windows = Windows(binding.query, plan, memory or Heap())
         self.produced = 0
         self._query = binding.query
+        self._bury = not keep_matched
         self._streams = len(binding.query.streams)
         self._unmatched = Unmatched(binding.query)
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
@@ -116,6 +125,11 @@ class Driver:
         self.produced = produced
         self.windows.state.windows["expired"] = expired
 
+    @property
+    def first_end(self) -> int | None:
+        """The end of the first tuple that may come out without a partner; None without one."""
+        return self._unmatched.first_end
+
     def check(self) -> None:
         """Raise AssertionError when something in it is not what it should be; for tests."""
         self.windows.check()
@@ -123,12 +137,17 @@ class Driver:
 
     def dump(self) -> dict[str, Any]:
         """Everything in it, as plain values and the buffers themselves."""
-        return {"produced": self.produced, "windows": self.windows.dump()}
+        return {
+            "produced": self.produced,
+            "windows": self.windows.dump(),
+            "unmatched": self._unmatched.dump(),
+        }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Be what was dumped by a driver of the same binding and plan, on its buffers."""
         self.produced = dumped["produced"]
         self.windows.load(dumped["windows"])
+        self._unmatched.load(dumped["unmatched"], self.windows)
 
     def _work(
         self, chunk: Mapping[int, Arrivals], passed: int, results: list[pa.RecordBatch]
@@ -196,7 +215,7 @@ class Driver:
             return held
         (left,) = query.marked
         are_first = np.empty(len(held), np.bool_)
-        matches.first_matches(self.windows.state, left, held.sequences(left), are_first)
+        matches.first_matches(self.windows.state, left, held.sequences(left), self._bury, are_first)
         return held.chosen(are_first if query.how == "semi" else np.zeros_like(are_first))
 
     def _append(self, held: Candidates, results: list[pa.RecordBatch]) -> None:

@@ -13,9 +13,10 @@ their first tuple.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -111,6 +112,33 @@ class Unmatched:
             run = _Run(ends, first + begin, first + stop, int(ts[stop - 1]))
             self._newest[stream] = run
             heapq.heappush(self._runs[stream], run)
+
+    @property
+    def first_end(self) -> int | None:
+        """The end of the first tuple in a run."""
+        return min((runs[0].ends for runs in self._runs.values() if runs), default=None)
+
+    def dump(self) -> dict[str, Any]:
+        """What is known of each stream, as plain values."""
+        return {
+            str(stream): {
+                "runs": [[run.ends, run.begin, run.stop, run.newest] for run in runs],
+                "arriving": self._arriving[stream],
+                "floor": self._floor[stream],
+            }
+            for stream, runs in self._runs.items()
+        }
+
+    def load(self, dumped: Mapping[str, Any], windows: Windows) -> None:
+        """Be what was dumped, of windows that have been loaded."""
+        for stream in self._streams:
+            of_stream = dumped[str(stream)]
+            runs = [_Run(*run) for run in of_stream["runs"]]
+            self._runs[stream] = runs  # a heap, as it was
+            self._newest[stream] = max(runs, key=lambda run: run.stop, default=None)
+            self._arriving[stream] = of_stream["arriving"]
+            self._floor[stream] = of_stream["floor"]
+            self._moves[stream] = windows.moves[stream]
 
     def check(self, windows: Windows) -> None:
         """Raise AssertionError unless every tuple that may come out is in one run."""

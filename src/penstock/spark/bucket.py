@@ -98,7 +98,8 @@ class Bucket:
             share.run({}, before)  # history, whose results up to here are known
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = share.driver.produced
-        results = share.run(arrivals, watermark)
+        alone = {s: each.alone for s, each in released.items() if each.alone is not None}
+        results = share.run(arrivals, watermark, alone)
         manifest.produced += share.driver.produced - produced
         manifest.released, manifest.numbered = watermark, share.waiting.numbered
         for stream, each in released.items():
@@ -106,7 +107,7 @@ class Bucket:
             manifest.late[stream] += 0 if each.late is None else len(each.late)
             segments.append(stream, arrivals[stream])
         segments.settle(share, watermark)
-        self._set_timer(store, manifest, share.waiting.earliest)
+        self._set_timer(store, manifest, share.earliest)
         manifest.token = secrets.token_hex(16)
         store.write_manifest(manifest.pack())
         windows = share.driver.windows
@@ -171,8 +172,8 @@ class Bucket:
         return Manifest.unpack(data, self._binding, self._division), False
 
     def _set_timer(self, store: Store, manifest: Manifest, earliest: int | None) -> None:
-        """Have the bucket woken, in case nothing comes: when the first that waits has its turn,
-        or else when all that it holds now has expired."""
+        """Have the bucket woken, in case nothing comes: when the first that waits has its turn or
+        the first that may come out alone has expired, else when all that it holds now has."""
         if manifest.timer is not None and manifest.timer <= manifest.watermark:
             manifest.timer = None
         if earliest is not None:

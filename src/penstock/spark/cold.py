@@ -10,7 +10,9 @@ committed.
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
@@ -24,11 +26,19 @@ from penstock.engine.clock import BEGINNING
 from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.runtime.envelope import seal, unseal
-from penstock.state.arena import Words
+from penstock.state.arena import Flags, Words
 from penstock.state.keys import key_words
 from penstock.state.storage import kept_type
 
-__all__ = ["Manifest", "Segment", "Store", "read_segment", "write_segment"]
+__all__ = [
+    "Manifest",
+    "Segment",
+    "Store",
+    "read_flags",
+    "read_segment",
+    "write_flags",
+    "write_segment",
+]
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
 _TS: Final = "ts"
@@ -75,10 +85,13 @@ class Manifest:
     reached: the watermarks of the streams at the end of the history it began with.
     division: how many buckets there are, itself included, over how many partitions.
     columns: those kept of each stream, and their types. given: all that the input had.
+    matched: in outer, semi and anti joins, the tuples of each stream that have matched, as bits
+    in the order of the segments, of those that had not expired at `released`.
+    released: the watermark of the last step.
 
-    Where rows or arrivals are counted, so that tuples wait:
-    released: the watermark up to which they have had their turn. numbered: how many have
-    been numbered. floors: for each stream, the time before which none is in its window.
+    Where rows or arrivals are counted tuples wait, and have had their turn up to `released`.
+    numbered: how many have been numbered. floors: for each stream, the time before which none
+    is in its window.
     """
 
     query: Mapping[str, Any]
@@ -93,6 +106,7 @@ class Manifest:
     next_segment: int = 0
     produced: int = 0
     reached: list[int] = field(default_factory=list)
+    matched: list[str] = field(default_factory=list)
     given: list[list[str]] = field(default_factory=list)
     released: int = BEGINNING
     numbered: int = 0
@@ -110,6 +124,7 @@ class Manifest:
             arrived=[0] * streams,
             late=[0] * streams,
             reached=[BEGINNING] * streams,
+            matched=[""] * streams,
             given=_given(binding),
             floors=[BEGINNING] * streams,
         )
@@ -213,6 +228,17 @@ def _check_kept(
                 "written, so the tuples in the windows do not have it; leave it out of select=, "
                 "or use a new checkpoint"
             )
+
+
+def write_flags(flags: Flags) -> str:
+    """Flags as text."""
+    return base64.b64encode(zlib.compress(np.packbits(flags).tobytes())).decode()
+
+
+def read_flags(text: str, count: int) -> Flags:
+    """So many flags from their text."""
+    bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
+    return np.unpackbits(bits, count=count).astype(np.bool_)
 
 
 def write_segment(ts: Words, columns: Mapping[str, pa.Array]) -> bytes:

@@ -22,7 +22,15 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.model.binding import Binding
-from penstock.spark.cold import Manifest, Segment, Store, read_segment, write_segment
+from penstock.spark.cold import (
+    Manifest,
+    Segment,
+    Store,
+    read_flags,
+    read_segment,
+    write_flags,
+    write_segment,
+)
 from penstock.spark.share import Share
 from penstock.state.arena import Words
 from penstock.state.column import TooLong
@@ -52,10 +60,24 @@ class Segments:
             self._fill_in_turn(share)
             return
         for stream, segments in enumerate(self._manifest.segments):
+            if stream in self._binding.query.marked:
+                self._fill_marked(stream, share)
+                continue
             for segment in segments:
                 arrivals = self._read(stream, segment, watermark)
                 if len(arrivals):
                     share.driver.refill(stream, arrivals)
+
+    def _fill_marked(self, stream: int, share: Share) -> None:
+        """Those that had not expired after the last step, and which of them had matched."""
+        released = self._manifest.released
+        parts = [self._read(stream, each, released) for each in self._manifest.segments[stream]]
+        count = sum(len(part) for part in parts)
+        matched = read_flags(self._manifest.matched[stream], count) if count else np.array([])
+        for part in parts:
+            if len(part):
+                share.driver.refill(stream, part, matched[: len(part)])
+            matched = matched[len(part) :]
 
     def _fill_in_turn(self, share: Share) -> None:
         manifest, waiting = self._manifest, share.waiting
@@ -79,6 +101,9 @@ class Segments:
     def settle(self, share: Share, watermark: int) -> None:
         """After a step: forget what is in no window any more, and keep the rest in few pieces."""
         self._note_floors(share, watermark)
+        for stream in self._binding.query.marked:
+            flags = share.matched(stream, self._begin(stream, watermark))
+            self._manifest.matched[stream] = write_flags(flags)
         for stream, segments in enumerate(self._manifest.segments):
             begin = self._begin(stream, watermark)
             for segment in [each for each in segments if each.newest < begin]:

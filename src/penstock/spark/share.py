@@ -19,6 +19,8 @@ from penstock.engine.waiting import Waiting
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.runtime.intake import event_times
+from penstock.state import matches
+from penstock.state.arena import Flags
 from penstock.state.memory import Memory
 
 __all__ = ["Share"]
@@ -28,7 +30,8 @@ class Share:
     """driver: over the windows. waiting: where rows or arrivals are counted."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
-        self.driver = Driver(binding, plan, memory)
+        # Segments hold all tuples, and which have matched is told by their order.
+        self.driver = Driver(binding, plan, memory, keep_matched=True)
         self.waiting = Waiting(binding.query, by_contents=True)
 
     def run(
@@ -39,6 +42,21 @@ class Share:
     ) -> pa.Table:
         """The results of a batch, and of what has waited for this watermark."""
         return self.waiting.run(self.driver, arrivals, watermark, alone)
+
+    @property
+    def earliest(self) -> int | None:
+        """The time that the watermark must be past for something to happen by itself."""
+        times = [self.waiting.earliest, self.driver.first_end]
+        return min((each for each in times if each is not None), default=None)
+
+    def matched(self, stream: int, begin: int) -> Flags:
+        """Which tuples of a window have matched, of those from a time on, oldest first."""
+        windows = self.driver.windows
+        live = windows.live_sequences(stream)
+        live = live[windows.timestamps(stream, live) >= begin]
+        flags = np.empty(len(live), np.bool_)
+        matches.are_matched(windows.state, stream, live, flags)
+        return flags
 
     def oldest(self, stream: int) -> int | None:
         """The event time of the oldest tuple in a window; None when there is none."""

@@ -33,15 +33,18 @@ def mark(state: State, number: int, sequences: Words) -> None:
 
 
 @kernel
-def first_matches(state: State, number: int, sequences: Words, are_first: Flags) -> None:
-    """Mark tuples, tell which had no match before, and bury those where they do not count."""
+def first_matches(
+    state: State, number: int, sequences: Words, bury: bool, are_first: Flags
+) -> None:
+    """Mark tuples, tell which had no match before, and bury these where they do not count."""
     window = state.windows[number]
     for each in range(len(sequences)):
         record = record_at(state, number, sequences[each])
         are_first[each] = record.marks & MATCHED == 0
         record.marks |= MATCHED
         # What the loop has dropped in the meantime is counted already.
-        if are_first[each] and window.rows == 0 and sequences[each] >= window.tail:
+        in_ring = sequences[each] >= window.tail
+        if are_first[each] and bury and window.rows == 0 and in_ring:
             ring.bury(state, number, sequences[each])
             window.expired += 1
 

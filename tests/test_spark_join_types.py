@@ -1,0 +1,94 @@
+"""Left, right, full, semi and anti joins on Spark: the embedded engine's answer.
+
+What matches nothing comes out when the watermark has passed its window. So the last batch of each
+query here is far ahead, and lets go of all that came before it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import penstock as ps
+from spark_files import Source, batch, joined, rows_of, run
+from test_spark_counted import FAR, before_far, expected_of, written
+
+
+def query_of(how: str, **more: Any) -> ps.WindowJoin:
+    streams = [
+        ps.Stream("a", time="ts", window="2 seconds", lateness="3 seconds"),
+        ps.Stream("b", time="ts", window="4 seconds", lateness="3 seconds"),
+    ]
+    return ps.WindowJoin(streams, on="k", how=how, **more)
+
+
+@pytest.mark.parametrize("how", ["full", "semi", "anti"])
+def test_a_stream_and_its_restart(
+    spark: SparkSession, sources: dict[str, Source], tmp_path: Path, how: str
+) -> None:
+    """Out of order, some rows without a key; the query is started anew in the middle."""
+    query = query_of(how)
+    batches = [
+        {"a": batch(1, number, rows=40), "b": batch(2, number, rows=40)}
+        for number in (0, 1, 2, FAR)
+    ]
+    for begin, end in ((0, 2), (2, 4)):
+        written(sources, batches[begin:end], first=begin)
+        frames = {name: source.stream(spark) for name, source in sources.items()}
+        run(query.on_spark(frames), tmp_path)
+    expected = expected_of(query, batches)
+    assert expected.num_rows > 10
+    assert rows_of(before_far(joined(spark, tmp_path))) == rows_of(expected)
+
+
+@pytest.mark.parametrize("how", ["full", "anti"])
+def test_batch_frames(spark: SparkSession, sources: dict[str, Source], how: str) -> None:
+    query = query_of(how, where="a.v < b.v")
+    batches = [{"a": batch(1, number), "b": batch(2, number)} for number in (0, 1)]
+    written(sources, batches)
+    frames = {name: spark.read.parquet(str(source.directory)) for name, source in sources.items()}
+    assert rows_of(query.on_spark(frames).toArrow()) == rows_of(whole(query, batches))
+
+
+def whole(query: ps.WindowJoin, batches: list[dict[str, Any]]) -> Any:
+    """The answer when nothing is late."""
+    join = query.start()
+    tables = {name: pa.concat_tables([each[name] for each in batches]) for name in ("a", "b")}
+    return pa.concat_tables([join.push(tables), join.finish()])
+
+
+def test_an_aggregation_behind_an_outer_join(
+    spark: SparkSession, sources: dict[str, Source], tmp_path: Path
+) -> None:
+    """Rows that come out alone are behind the watermark that lets them go, and not dropped."""
+    query = query_of("left")
+    batches = [
+        {"a": batch(1, number, rows=40), "b": batch(2, number, rows=40)}
+        for number in (0, 1, FAR, 2 * FAR)
+    ]
+    written(sources, batches)
+    frames = {name: source.stream(spark) for name, source in sources.items()}
+    counts = query.on_spark(frames).groupBy(F.window("event_time", "1 second")).count()
+    run(counts.select("window.start", "count"), tmp_path)
+    counted = sum(row["count"] for row in joined(spark, tmp_path).to_pylist())
+    assert counted >= expected_of(query, batches).num_rows
+
+
+def test_what_does_not_go_together(spark: SparkSession, sources: dict[str, Source]) -> None:
+    frames = {name: source.stream(spark) for name, source in sources.items()}
+    past = {"a": spark.createDataFrame([], frames["a"].schema)}
+    with pytest.raises(ps.PlanError, match="does not go together with initial="):
+        query_of("left").on_spark(frames, initial=past)
+    counted = [ps.Stream(name, time="ts", window="2 rows per key") for name in ("a", "b")]
+    with pytest.raises(ps.PlanError, match="does not go together with windows that count"):
+        ps.WindowJoin(counted, on="k", how="full").on_spark(frames)
+    streams = [ps.Stream("a", time="event_time"), ps.Stream("b", time="ts")]
+    over = ps.WindowJoin(streams, on={"a": "a_k", "b": "k"}, within="1 s")
+    outer = query_of("left").on_spark(frames)
+    with pytest.raises(ps.InputError, match="of an outer join, and comes behind"):
+        over.on_spark(a=outer, b=frames["b"])
