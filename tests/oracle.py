@@ -13,7 +13,7 @@ in some combination, with the first of them, and an anti join those in none.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from math import inf
 from typing import Any, NamedTuple
@@ -49,10 +49,12 @@ class OracleStream:
 
 @dataclass(frozen=True)
 class Step:
-    """One call: a batch of rows by stream, or watermarks set by hand; `at` is wall time."""
+    """One call: a batch of rows by stream, watermarks set by hand, or windows that get another
+    length, `window_us` or `rows`; `at` is wall time."""
 
     rows: Mapping[str, Sequence[Row]]
     advance: Mapping[str, int] = field(default_factory=dict)
+    resize: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     at: float = 0.0
 
 
@@ -92,22 +94,29 @@ def answer(
     if counted or how in PRESERVED:
         outcomes.append(Outcome(watermark=inf))
     met: dict[int, int] = {}  # by place: the step of a tuple's first combination
+    sized = windows_by_step(streams, steps, len(outcomes))
     for arrivals in product(*(admitted[stream.name] for stream in streams)):
         latest = max(arrivals, key=lambda arrival: arrival.place)
         rows = [arrival.row for arrival in arrivals]
+        step = max(arrival.step for arrival in arrivals)
+        while counted and outcomes[step].watermark <= latest.ts:
+            step += 1
         near = (
             all(
                 in_window(stream, arrival, latest, admitted[stream.name])
-                for stream, arrival in zip(streams, arrivals, strict=True)
+                for stream, arrival in zip(sized[step], arrivals, strict=True)
+            )
+            and not any(
+                gone(sized[before][which], arrival, outcomes[before].watermark, admitted)
+                for which, arrival in enumerate(arrivals)
+                for before in range(arrival.step, step)
+                if sized[before] != sized[step]
             )
             if between is None
             else between[0] <= arrivals[1].ts - arrivals[0].ts <= between[1]
         )
         by_name = dict(zip(names, rows, strict=True))
         if near and equal_keys(streams, rows) and all(holds(term, by_name) for term in where):
-            step = max(arrival.step for arrival in arrivals)
-            while counted and outcomes[step].watermark <= latest.ts:
-                step += 1
             for arrival in arrivals:
                 met[arrival.place] = min(step, met.get(arrival.place, step))
             if how not in ("semi", "anti"):
@@ -119,7 +128,7 @@ def answer(
             takes_part = each.ts >= stream.since
             if which in PRESERVED.get(how, ()) and takes_part and each.place not in met:
                 step = each.step
-                while not gone(stream, each, outcomes[step].watermark, admitted):
+                while not gone(sized[step][which], each, outcomes[step].watermark, admitted):
                     step += 1
                 alone = [each.row if which == number else None for number in range(2)]
                 outcomes[step].results.append((tuple(alone[: 1 if how == "anti" else 2]), each.ts))
@@ -133,6 +142,17 @@ def answer(
                 for each in there
             )
     return outcomes
+
+
+def windows_by_step(
+    streams: Sequence[OracleStream], steps: Sequence[Step], count: int
+) -> list[list[OracleStream]]:
+    """The streams as they are in each step, and after the last."""
+    sized, now = [], list(streams)
+    for step in steps:
+        now = [replace(stream, **step.resize.get(stream.name, {})) for stream in now]
+        sized.append(now)
+    return sized + [now] * (count - len(sized))
 
 
 def equal_keys(streams: Sequence[OracleStream], rows: Sequence[Row]) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
 from typing import Any
@@ -159,7 +159,11 @@ def run(scenario: Scenario) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for number, step in enumerate(scenario.steps):
         now[0] = step.at
-        if step.advance:
+        if step.resize:
+            ((name, window),) = step.resize.items()
+            (stream,) = (each for each in scenario.streams if each.name == name)
+            produced = join.resize(name, window_of(replace(stream, **window)))
+        elif step.advance:
             ((name, ts),) = step.advance.items()
             produced = join.advance(name, scenario.instant(ts))
         else:
@@ -229,7 +233,9 @@ def check(scenario: Scenario) -> None:
             name = stream.name
             assert bag(got.late[name]) == bag(want.late.get(name, [])), where
             left_only = scenario.how in ("semi", "anti")  # and not even these when they match
-            if scenario.counted or scenario.where or left_only or want.watermark == inf:
+            resized = any(step.resize for step in scenario.steps)
+            skipped = scenario.counted or scenario.where or left_only or resized
+            if skipped or want.watermark == inf:
                 continue
             # A window lets go from its oldest arrival on: what came early may hold back others.
             assert got.live[name] >= want.live[name], where

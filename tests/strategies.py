@@ -239,6 +239,7 @@ def scenarios(
     idle: bool = False,
     windows: bool = False,
     how: str = "inner",
+    resizes: bool = False,
 ) -> Scenario:
     """key: a row of KEYS; any of them when not given. windows: of other kinds than time."""
     key_types, domains = KEYS[key or draw(st.sampled_from(sorted(KEYS)))]
@@ -264,6 +265,15 @@ def scenarios(
         if not in_time and draw(st.integers(0, 5)) == 5:
             ahead = draw(st.integers(-10, 10))
             steps.append(Step({}, {draw(st.sampled_from(names)): newest + ahead}, at=at))
+        if resizes and draw(st.integers(0, 2)) == 2:
+            stream = draw(st.sampled_from(joined))
+            if stream.rows and not stream.per_key:
+                window = {"rows": draw(st.sampled_from((1, 2, 5, 70)))}
+            elif stream.window_us < inf and not bounds:
+                window = {"window_us": draw(st.sampled_from((0, 1, 3, 8, 40)))}
+            else:
+                continue
+            steps.append(Step({}, resize={stream.name: window}, at=at))
     orders = {
         name: draw(st.permutations([other for other in names if other != name])) for name in names
     }

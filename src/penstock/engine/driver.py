@@ -16,6 +16,7 @@ what expires while it runs is not written over.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from penstock.engine.padding import padded
 from penstock.engine.unmatched import Unmatched
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.model.window import Window
 from penstock.state import matches, ring
 from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
@@ -106,6 +108,18 @@ class Driver:
         self.windows.shrink()
         if self._rows.shape[1] > _MOST_ROWS:
             self._rows = np.empty((self._streams + 1, _MOST_ROWS), np.int64)
+        return pa.Table.from_batches(results, self._schema) if results else self._nothing
+
+    def resize(self, stream: int, window: Window, watermark: int) -> pa.Table:
+        """Give a window another length; what comes out because of it, in outer joins."""
+        results: list[pa.RecordBatch] = []
+        self.bind(replace(self.binding, query=self.binding.query.resized(stream, window)))
+        self.windows.trim(stream, watermark)  # what has left does not come back
+        self.windows.resize(stream, window)
+        self._let_go(watermark, results)
+        self.windows.trim(stream, watermark)
+        self._let_go(watermark, results)
+        self._expire(watermark)
         return pa.Table.from_batches(results, self._schema) if results else self._nothing
 
     def refill(self, stream: int, arrivals: Arrivals, matched: Flags | None = None) -> None:

@@ -56,7 +56,8 @@ class Unmatched:
             return
         self._follow(windows, stream)
         self._floor[stream], self._arriving[stream] = windows.tail_and_head(stream)
-        self._append(windows, stream, windows.head(stream), ts)
+        first = windows.head(stream)
+        self._append(windows, stream, np.arange(first, first + len(ts)), ts)
 
     def leave(self, windows: Windows, watermark: int) -> Iterator[tuple[int, Words]]:
         """The tuples that have left their windows without a match, by stream; each once."""
@@ -91,25 +92,27 @@ class Unmatched:
         return out[: matches.outranked(windows.state, stream, begin, out)]
 
     def _follow(self, windows: Windows, stream: int) -> None:
-        """When a ring has been moved, all in it that has not come out begins anew."""
+        """When tuples have been moved, or have other ends, those that are there begin anew."""
         if self._moves[stream] == windows.moves[stream]:
             return
         self._moves[stream] = windows.moves[stream]
         self._runs[stream], self._newest[stream] = [], None
         live = windows.live_sequences(stream)
         self._arriving[stream] = windows.head(stream)
-        if len(live):  # they stand side by side after a move
-            self._append(windows, stream, int(live[0]), windows.timestamps(stream, live))
+        if len(live):
+            self._append(windows, stream, live, windows.timestamps(stream, live))
 
-    def _append(self, windows: Windows, stream: int, first: int, ts: Words) -> None:
-        breaks = (np.flatnonzero(ts[1:] < ts[:-1]) + 1).tolist()
-        for begin, stop in pairwise([0, *breaks, len(ts)]):
+    def _append(self, windows: Windows, stream: int, sequences: Words, ts: Words) -> None:
+        is_break = (ts[1:] < ts[:-1]) | (sequences[1:] != sequences[:-1] + 1)
+        breaks = (np.flatnonzero(is_break) + 1).tolist()
+        for begin, end in pairwise([0, *breaks, len(ts)]):
+            first, stop = int(sequences[begin]), int(sequences[end - 1]) + 1
             newest = self._newest[stream]
-            if newest and newest.stop == first + begin and newest.newest <= ts[begin]:
-                newest.stop, newest.newest = first + stop, int(ts[stop - 1])
+            if newest and newest.stop == first and newest.newest <= ts[begin]:
+                newest.stop, newest.newest = stop, int(ts[end - 1])
                 continue
             ends = int(ring.ends(windows.state.windows[stream], int(ts[begin])))
-            run = _Run(ends, first + begin, first + stop, int(ts[stop - 1]))
+            run = _Run(ends, first, stop, int(ts[end - 1]))
             self._newest[stream] = run
             heapq.heappush(self._runs[stream], run)
 

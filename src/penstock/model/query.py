@@ -7,8 +7,8 @@ docs/semantics.md, and, to the letter, tests/oracle.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
 from penstock.errors import QueryError
 from penstock.model.column_name import split_name
@@ -21,6 +21,8 @@ from penstock.model.where import Where, parse_where
 from penstock.model.window import (
     ArrivalWindow,
     BoundWindow,
+    RowWindow,
+    TimeWindow,
     TumblingWindow,
     Window,
     parse_window,
@@ -107,6 +109,23 @@ class Query:
         _check_how(self.how, self.names)
         derived(self, "selected", _selected(self.names, self.select))
         _check_given_out(self)
+
+    def resized(self, stream: int, window: Window) -> Self:
+        """The same with another length of one window of time or rows."""
+        old = self.windows[stream]
+        which = f"the window of stream {self.names[stream]!r}"
+        if not isinstance(old, TimeWindow | RowWindow) or old.per_key:
+            raise QueryError(
+                f"{which} is {old} and cannot be resized; windows of time and of rows can"
+            )
+        if type(window) is not type(old) or window.per_key:
+            raise QueryError(
+                f"{which}, a window of {old} cannot become one of {window}; "
+                "give another length of the same kind"
+            )
+        streams = list(self.streams)
+        streams[stream] = replace(streams[stream], window=window)
+        return replace(self, streams=streams)
 
     @property
     def preserved(self) -> tuple[int, ...]:

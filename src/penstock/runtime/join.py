@@ -26,6 +26,7 @@ from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
+from penstock.model.window import Window, parse_window
 from penstock.runtime import snapshot
 from penstock.runtime.intake import MAX_TS, MIN_TS, take_in
 from penstock.runtime.late import LateRows
@@ -60,7 +61,8 @@ class Join:
         clock: Callable[[], float] | None,
     ) -> None:
         announce_compilation()
-        self.query = query
+        self.query = query  # with the windows of this moment
+        self.started_as = query
         self.plan = plan
         binding = Binding.of(query)
         if schemas:
@@ -158,12 +160,28 @@ class Join:
     def advance(self, stream: str, ts: int | datetime) -> pa.Table:
         """Promise that `stream` has no tuple before `ts` left to come; what this brings out."""
         self._must_be_open("advance")
-        if stream not in self.query.names:
-            raise InputError(f"no stream is called {stream!r}; the streams are {self.query.names}")
-        number = self.query.names.index(stream)
+        number = self._number(stream)
         moment = _microseconds(ts)
         self.clock.advance(number, moment)
         return self._whole(lambda: self._run({}, self.clock.watermark))
+
+    def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
+        """Give a window of time or rows another length; what this brings out.
+
+        A shorter one ends tuples for good. A longer one holds those that are still there.
+        """
+        self._must_be_open("resize")
+        number = self._number(stream)
+        new = parse_window(window, f"the window of stream {stream!r}")
+        query = self.query.resized(number, new)
+        results = self._whole(lambda: self.driver.resize(number, new, self.clock.watermark))
+        self.query = query
+        return results
+
+    def _number(self, stream: str) -> int:
+        if stream not in self.query.names:
+            raise InputError(f"no stream is called {stream!r}; the streams are {self.query.names}")
+        return self.query.names.index(stream)
 
     def finish(self) -> pa.Table:
         """End all streams; what this brings out."""

@@ -42,7 +42,7 @@ __all__ = ["load", "save"]
 def save(join: Join) -> bytes:
     """The bytes of a join."""
     binding, windows = join.driver.binding, join.driver.windows
-    description = json.dumps(join.query.describe())
+    description = json.dumps(join.started_as.describe())
     sections = {
         "query": pa.table({"description": [description]}),
         "join": pa.table(
@@ -56,6 +56,7 @@ def save(join: Join) -> bytes:
         "streams": pa.table(
             {
                 "name": list(join.query.names),
+                "window": [str(window) for window in join.query.windows],
                 "watermark": join.clock.watermarks,
                 "arrived": [each.arrived for each in join.counts],
                 "keyless": [each.keyless for each in join.counts],
@@ -115,6 +116,9 @@ def load(join: Join, data: bytes) -> None:
     }
     if schemas:
         join.driver.bind(join.driver.binding.bound_with(schemas))
+    for name, window in zip(join.query.names, sections["streams"]["window"], strict=True):
+        if window.as_py() != str(join.query.windows[join.query.position(name)]):
+            join.resize(name, window.as_py())
     for stream in schemas:
         _fill(join, stream, sections)
     streams = sections["streams"].to_pydict()

@@ -21,7 +21,7 @@ from penstock.state.links import NOWHERE
 
 __all__ = [
     "MUTED", "append", "bury", "bury_outranked", "ends", "expire", "expire_all", "is_outranked",
-    "live_sequences", "sweep",
+    "live_sequences", "sweep", "trim",
 ]  # fmt: skip
 
 
@@ -74,12 +74,20 @@ def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
         window.live += 1
     else:
         window.expired += 1  # an older one of its key, wherever it is
-    if window.rows > 0 and window.per_key == 0:
-        while window.live > window.rows:
-            if not _is_dead(state, number, window.tail):
-                window.live -= 1
-                window.expired += 1
-            window.tail += 1
+    trim(state, number)
+
+
+@kernel
+def trim(state: State, number: int) -> None:
+    """Drop from the tail what is more than a window of so many rows holds."""
+    window = state.windows[number]
+    if window.rows == 0 or window.per_key > 0:
+        return
+    while window.live > window.rows:
+        if not _is_dead(state, number, window.tail):
+            window.live -= 1
+            window.expired += 1
+        window.tail += 1
 
 
 @kernel

@@ -16,6 +16,7 @@ import numpy as np
 from penstock.errors import StateError
 from penstock.model.plan import Plan
 from penstock.model.query import Query
+from penstock.model.window import Window
 from penstock.state import directory, indexes, ring
 from penstock.state.arena import (
     MUTE,
@@ -51,7 +52,7 @@ class Windows:
         self.plan = plan
         self.memory = memory
         self.payloads: list[Payload | None] = [None] * len(query.streams)
-        self.moves = [0] * len(query.streams)  # how often tuples got new sequence numbers
+        self.moves = [0] * len(query.streams)  # how often tuples got new sequence numbers, or ends
         self._sizes = [_SMALLEST_RING] * len(query.streams)
         hashed = any(index.name == "hash" for index in plan.indexes)
         self.state = self._allocate(directory.directory_size(1) if hashed else 0, self._sizes)
@@ -147,6 +148,17 @@ class Windows:
             moved.append(number)
         if moved:
             self._rebuild(int(self.state.join["directory_size"][0]), sizes, moved)
+
+    def resize(self, number: int, window: Window) -> None:
+        """Give a window another length. Its tuples end anew: see `trim` for those that go."""
+        self.state.windows["length_us"][number] = window.length_us
+        self.state.windows["rows"][number] = window.rows
+        self.moves[number] += 1
+
+    def trim(self, number: int, watermark: int) -> None:
+        """Drop all that is not in a window, wherever it stands."""
+        ring.sweep(self.state, number, watermark)
+        ring.trim(self.state, number)
 
     def make_index_room(self) -> None:
         """A larger directory, or the same without its dead keys. Tuples stay where they are."""
