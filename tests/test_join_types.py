@@ -102,6 +102,28 @@ def test_only_the_left_comes_out(how: str) -> None:
     assert join.push(a=table, b=table).schema.names == ["a_ts", "a_k", "event_time"]
 
 
+def test_what_is_outranked_comes_out_when_the_directory_grows_in_mid_chunk() -> None:
+    streams = [ps.Stream(name, time="ts", window="1 rows per key") for name in "ab"]
+    join = ps.WindowJoin(streams, on="k", how="left").start()
+    keys = [-2, 0, 0, *range(1000, 2000)]
+    first = join.push(
+        a=pa.table({"ts": range(1003), "k": keys}), b=pa.table({"ts": [1003], "k": [-1]})
+    )
+    assert first["a_ts"].to_pylist() == [1]
+    second = pa.table({"ts": range(2000, 5000), "k": range(2000, 5000)})
+    assert join.push(a=second, b=pa.table({"ts": [5000], "k": [-1]})).num_rows == 0
+    assert join.finish().num_rows == 4002
+
+
+def test_why_a_matched_left_row_is_not_there() -> None:
+    join = of("semi").start()
+    table = pa.table({"ts": [1], "k": [1]})
+    join.push(a=table, b=table)
+    why = join.why(a={"ts": 1, "k": 1}, b={"ts": 1, "k": 1})
+    assert why.joined is None
+    assert "it has matched and is kept no more" in str(why)
+
+
 def test_rows_come_in_order_into_one_run() -> None:
     """What an outer join looks at for each batch does not grow with the window."""
     join = of("full", "1 hour").start()

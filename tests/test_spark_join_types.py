@@ -89,6 +89,11 @@ def test_what_does_not_go_together(spark: SparkSession, sources: dict[str, Sourc
         ps.WindowJoin(counted, on="k", how="full").on_spark(frames)
     streams = [ps.Stream("a", time="event_time"), ps.Stream("b", time="ts")]
     over = ps.WindowJoin(streams, on={"a": "a_k", "b": "k"}, within="1 s")
-    outer = query_of("left").on_spark(frames)
-    with pytest.raises(ps.InputError, match="of an outer join, and comes behind"):
-        over.on_spark(a=outer, b=frames["b"])
+    for how in ("left", "semi"):
+        outer = query_of(how).on_spark(frames)
+        with pytest.raises(ps.InputError, match="or is not inner, and comes behind"):
+            over.on_spark(a=outer, b=frames["b"])
+    inner = query_of("inner").on_spark(frames)
+    longer = ps.WindowJoin(streams, on={"a": "a_k", "b": "k"}, within="9 s", how="left")
+    with pytest.raises(ps.PlanError, match="whose windows are shorter"):
+        longer.on_spark(a=inner, b=frames["b"])

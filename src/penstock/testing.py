@@ -6,8 +6,8 @@
 
 Without a Spark session the join runs embedded and is saved and restored after every batch.
 With one it runs as a streaming query that is stopped and started again after every batch, on
-files in a temporary directory: what comes out is what was committed. There no stream ends: of
-windows that count rows or arrivals, what the watermark has not passed does not come out.
+files in a temporary directory: what comes out is what was committed. There no stream ends:
+what waits in windows that count, or comes out alone, does so only if the watermark passes it.
 """
 
 from __future__ import annotations

@@ -56,7 +56,8 @@ class WindowJoin(Query):
         indexes: 'hash' (the default), 'buckets', 'buckets(4096)' or 'scan', for all windows
             or by stream. The answer does not depend on it.
         probe_orders: by stream, the others in the order its arrivals probe them.
-        schemas: of streams, so that results are typed before a stream's first batch.
+        schemas: of streams, so that results are typed before a stream's first batch; an outer
+            join cannot fill the columns of a stream with nulls before it knows them.
         clock: seconds, for idle timeouts, and since 1970 for times of arrival; the system's
             clocks when not given.
         """

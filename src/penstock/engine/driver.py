@@ -176,6 +176,7 @@ class Driver:
             if status == DONE:
                 return
             if status != OUTPUT_FULL:
+                self._let_go(passed, results)  # before what newer ones have outranked is buried
                 self.windows.make_index_room()
             elif found == 0 or self._rows.shape[1] < _MOST_ROWS:
                 self._rows = np.empty((self._streams + 1, 4 * self._rows.shape[1]), np.int64)

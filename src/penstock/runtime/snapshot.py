@@ -8,6 +8,7 @@ windows again, in order of arrival, under whatever plan it is restored with. Sec
     schema <name>    no rows, the columns of a stream
     window <name>    the kept columns of its live tuples, oldest arrival first
     times <name>     their event times, or numbers where arrivals are counted
+    matched <name>   which of them have matched, in joins that are not inner
     waiting <name>   the kept columns of tuples whose turn has not come, in order of time
     due <name>       their event times
     late <name>      late tuples not drained yet

@@ -42,6 +42,7 @@ class Known(Enum):
     FILTERED = "filtered"
     EXPIRED = "expired"
     NOT_SEEN = "not seen"
+    MATCHED = "matched"
     UNTIMED = "untimed"
 
 
@@ -87,6 +88,8 @@ _FATES = {
     "late and was handed out, or it would be late now",
     Known.KEYLESS: "{stream}: without a key it is not kept",
     Known.FILTERED: "{stream}: it fails a predicate over its stream alone and is not kept",
+    Known.MATCHED: "{stream}: not in its window: it has matched and is kept no more, or it has "
+    "not arrived",
     Known.NOT_SEEN: "{stream}: no such tuple is in its window: it has not arrived",
     Known.UNTIMED: "{stream}: no such tuple is in its window: it has not arrived, or has left; "
     "when it arrived is not known",
@@ -204,6 +207,8 @@ def _describe(join: Join, stream: int, row: Mapping[str, Any], given: Collection
         fate = Known.EXPIRED
     elif len(_live(join, stream, ts, arrays)):
         fate = Known.LIVE
+    elif stream in query.marked and len(query.given_out) == 1 and has_key:
+        fate = Known.MATCHED
     elif ts < join.clock.watermark:
         fate = Known.BEHIND
     else:

@@ -238,6 +238,11 @@ def write_flags(flags: Flags) -> str:
 def read_flags(text: str, count: int) -> Flags:
     """So many flags from their text."""
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
+    if len(bits) != -(-count // 8):
+        raise SnapshotError(
+            f"a bucket of the checkpoint knows of {8 * len(bits)} tuples at most whether they have "
+            f"matched, and holds {count}; restore the checkpoint from a copy"
+        )
     return np.unpackbits(bits, count=count).astype(np.bool_)
 
 

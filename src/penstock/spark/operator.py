@@ -88,6 +88,12 @@ def join_on_spark(
         grouped = union(packed).groupBy("bucket")
         return grouped.applyInArrow(whole_join(binding, plan, kind), schema)
     ahead = declared(query, frames)
+    if query.marked and any(each < horizon_ms(binding) for each in ahead.values()):
+        raise PlanError(
+            f"a {query.how} join over the output of another whose windows are shorter would give "
+            "out rows behind Spark's watermark; join all streams in one query, or write the output "
+            "and read it from there"
+        )
     horizon = min([horizon_ms(binding), *ahead.values()])
     past = [
         history[name].mapInArrow(Packer(binding, stream, count, tick_all=True), PACKED)

@@ -60,7 +60,7 @@ def declared(query: Query, frames: Mapping[str, Any]) -> dict[str, int]:
         if marked[0].metadata[_AHEAD] < 0:
             raise InputError(
                 f"the DataFrame of stream {stream.name!r} is the output of a join whose windows "
-                "count rows or arrivals, or of an outer join, and comes behind the watermark; join "
+                "count rows or arrivals, or is not inner, and comes behind the watermark; join "
                 "all streams in one query, or write the output and read it from there"
             )
         if stream.time_column != EVENT_TIME:
@@ -142,7 +142,7 @@ def with_event_time(rows: Any, binding: Binding, horizon: int, joins: int) -> An
     # The last tuple of a result was not late, and the join's watermark is ahead of Spark's. Where
     # it waited, or comes out alone, it was not late in the batch before: enough for Spark's
     # operators, which take that one's watermark for what is late, but not for ours.
-    horizon = -1 if binding.query.counts or binding.query.preserved else horizon
+    horizon = -1 if binding.query.counts or binding.query.marked else horizon
     return _marked(rows, EVENT_TIME, {_AHEAD: horizon, _JOINS: joins})
 
 

@@ -84,20 +84,26 @@ def unmatched(state: State, number: int, begin: int, stop: int, out: Words) -> i
 def outranked(state: State, number: int, begin: int, out: Words) -> int:
     """The same of those that tuples from `begin` on have outranked, in a window by key.
 
-    A tuple outranks the one that came so many before it under its key. O(rows per key).
+    Of a key that has so many new tuples, as many have been, behind those in the window. O(rows
+    per key and new tuples), for each key.
     """
     window = state.windows[number]
     count = 0
     for sequence in range(begin, window.head):
         record = record_at(state, number, sequence)
-        own_rank = record.marks >> RANK_SHIFT
-        older = indexes.following(state, number, record.key, sequence)
+        key = record.key
+        if indexes.first(state, number, key, indexes.locate(state, key)) != sequence:
+            continue  # a newer one of its key sees to it
+        new, own_rank = 1, record.marks >> RANK_SHIFT
+        older = indexes.following(state, number, key, sequence)
         while older != NOWHERE:
+            if older >= begin:
+                new += 1
             rank = record_at(state, number, older).marks >> RANK_SHIFT
             behind = (own_rank - rank) & (RANKS - 1)
-            if behind >= window.rows:
-                if behind == window.rows:
-                    count += unmatched(state, number, older, older + 1, out[count:])
+            if behind >= window.rows + new:
                 break
-            older = indexes.following(state, number, record.key, older)
+            if behind >= window.rows:
+                count += unmatched(state, number, older, older + 1, out[count:])
+            older = indexes.following(state, number, key, older)
     return count
