@@ -115,6 +115,14 @@ def test_what_is_outranked_comes_out_when_the_directory_grows_in_mid_chunk() -> 
     assert join.finish().num_rows == 4002
 
 
+def test_a_stream_of_which_no_column_is_needed_is_restored() -> None:
+    two = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    query = ps.WindowJoin(two, where="b.v > 0", within="5 us", how="semi")
+    join = query.start()
+    join.push(b=pa.table({"ts": [1], "v": [1]}))
+    assert query.restore(join.snapshot()).push(a=pa.table({"ts": [1]})).num_rows == 1
+
+
 def test_why_a_matched_left_row_is_not_there() -> None:
     join = of("semi").start()
     table = pa.table({"ts": [1], "k": [1]})

@@ -169,7 +169,9 @@ def _kept(
         for column in predicate.columns
         if column.stream == stream
     )
-    if query.counts_arrivals:  # event times are no longer what tuples are ordered by
+    # Where arrivals are counted, event times are no longer what tuples are ordered by; and rows
+    # without any column could not be saved.
+    if query.counts_arrivals or not needed:
         needed.add(query.streams[stream].time_column)
     return () if schema is None else tuple(name for name in schema.names if name in needed)
 
