@@ -18,18 +18,20 @@ pytestmark = pytest.mark.jit_off
 EXAMPLES = settings().max_examples  # of the profile
 
 
+@settings(max_examples=EXAMPLES // 2)
 @given(scenarios(resizes=True, restarts=True))
 def test_windows_of_time(scenario: Scenario) -> None:
     check(scenario)
 
 
+@settings(max_examples=EXAMPLES // 2)
 @given(scenarios("few", resizes=True, windows=True, restarts=True))
 def test_windows_of_rows_among_others(scenario: Scenario) -> None:
     check(scenario)
 
 
 @pytest.mark.parametrize("how", ["left", "full", "semi", "anti"])
-@settings(max_examples=EXAMPLES // 4)
+@settings(max_examples=EXAMPLES // 8)
 @given(st.data())
 def test_other_join_types(how: str, data: st.DataObject) -> None:
     """What a shorter window ends comes out alone at once."""
