@@ -54,8 +54,7 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         after = ts >= begin
         filtered = int(len(ts) - after.sum())
         batch, ts = take_rows(batch, np.flatnonzero(after)), ts[after]
-    kept = _pass(binding, stream, batch)
-    if not kept.all():
+    if binding.query.filters and not (kept := _pass(binding, stream, batch)).all():
         filtered += int(len(ts) - kept.sum())
         batch, ts = take_rows(batch, np.flatnonzero(kept)), ts[kept]
     columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final, Self
 
 from penstock.errors import QueryError
@@ -127,32 +128,32 @@ class Query:
         streams[stream] = replace(streams[stream], window=window)
         return replace(self, streams=streams)
 
-    @property
+    @cached_property
     def preserved(self) -> tuple[int, ...]:
         """The streams whose tuples come out when they match nothing."""
         return _HOW[self.how]
 
-    @property
+    @cached_property
     def given_out(self) -> tuple[int, ...]:
         """The streams whose columns come out."""
         return (0,) if self.how in _LEFT_ONLY else tuple(range(len(self.streams)))
 
-    @property
+    @cached_property
     def marked(self) -> tuple[int, ...]:
         """The streams of which it must be known which tuples have matched."""
         return (0,) if self.how in _LEFT_ONLY else self.preserved
 
-    @property
+    @cached_property
     def counts(self) -> bool:
         """Whether rows or arrivals are counted, so that tuples must wait for their turn."""
         return any(window.rows or window.arrivals for window in self.windows)
 
-    @property
+    @cached_property
     def counts_arrivals(self) -> bool:
         """Whether distance is in arrivals of all streams, not in time."""
         return any(window.arrivals for window in self.windows)
 
-    @property
+    @cached_property
     def counts_by_key(self) -> bool:
         """Whether a window is of so many rows per key."""
         return any(window.per_key for window in self.windows)
