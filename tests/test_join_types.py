@@ -161,5 +161,5 @@ def test_more_than_two_streams_are_refused() -> None:
 
 
 def test_a_snapshot_of_another_join_type_is_refused() -> None:
-    with pytest.raises(ps.SnapshotError, match="how='left', this query has 'full'"):
+    with pytest.raises(ps.SnapshotError, match="how was 'left' and is 'full' now"):
         of("full").restore(of("left").start().snapshot())

@@ -239,7 +239,7 @@ def test_a_snapshot_knows_a_function_by_name_and_columns() -> None:
         ["a.v > 1", ps.udf(Within(3), ["a.v", "b.v"])],
         "a.v > 1",
     ):
-        with pytest.raises(ps.SnapshotError, match=r"has where=.*udf below\(a.v, b.v\)"):
+        with pytest.raises(ps.SnapshotError, match=r"where was .*udf below\(a.v, b.v\)"):
             query(other).restore(data)
 
 

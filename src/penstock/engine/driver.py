@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +38,7 @@ from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
 from penstock.state.memory import Heap, Memory
 from penstock.state.payload import Payload
+from penstock.state.pieces import in_pieces
 from penstock.state.windows import Windows
 
 __all__ = ["Driver"]
@@ -95,7 +97,7 @@ class Driver:
         present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream].ts)}
         self.windows.state.join["watermark"] = watermark
         for stream, arrivals in (alone or {}).items():
-            self._emit_alone(stream, arrivals.columns, arrivals.ts, results)
+            self._give_out(self._padded(stream, arrivals.columns, arrivals.ts), results)
         for number, chunk in enumerate(chunks(present)):
             passed = min(watermark, *(int(arrivals.ts[0]) for arrivals in chunk.values()))
             # Before room is made, which sweeps out what has been passed.
@@ -244,36 +246,27 @@ class Driver:
             for half in held.halves():
                 self._append(half, results)
             return
-        self.produced += len(held)
-        results.append(batch)
+        self._give_out(batch, results)
 
-    def _emit_alone(
-        self, stream: int, columns: Mapping[str, pa.Array], ts: Words, results: list[pa.RecordBatch]
-    ) -> None:
-        """Tuples of one stream as results, with nulls for the other."""
-        if len(ts):
-            results.append(padded(self.binding, stream, columns, ts, self._names))
-            self.produced += len(ts)
+    def _give_out(self, batch: pa.RecordBatch, results: list[pa.RecordBatch]) -> None:
+        if len(batch):
+            self.produced += len(batch)
+            results.append(batch)
 
     def _let_go(self, watermark: int, results: list[pa.RecordBatch]) -> None:
         """Give out what leaves its window without a match."""
         for stream, sequences in self._unmatched.leave(self.windows, watermark):
-            self._take_alone(stream, sequences, results)
+            for batch in in_pieces(sequences, partial(self._alone, stream)):
+                self._give_out(batch, results)
 
-    def _take_alone(self, stream: int, sequences: Words, results: list[pa.RecordBatch]) -> None:
+    def _alone(self, stream: int, sequences: Words) -> pa.RecordBatch:
         payload = self.windows.payloads[stream]
         assert payload is not None, "a stream with tuples is bound"
-        positions = payload.positions(sequences)
-        try:
-            columns = {
-                name: column.take(sequences, positions) for name, column in payload.columns.items()
-            }
-            self._emit_alone(stream, columns, self.windows.timestamps(stream, sequences), results)
-        except (TooLong, pa.ArrowInvalid):
-            if len(sequences) == 1:
-                raise
-            for half in np.array_split(sequences, 2):
-                self._take_alone(stream, half, results)
+        ts = self.windows.timestamps(stream, sequences)
+        return self._padded(stream, payload.take_all(sequences), ts)
+
+    def _padded(self, stream: int, columns: Mapping[str, pa.Array], ts: Words) -> pa.RecordBatch:
+        return padded(self.binding, stream, columns, ts, self._names)
 
     def _expire(self, watermark: int) -> None:
         ring.expire_all(self.windows.state, watermark)

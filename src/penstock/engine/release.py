@@ -11,6 +11,7 @@ when tuples may go on is then for `engine.waiting` to say.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ from penstock.state.arena import Flags
 from penstock.state.keys import key_words
 from penstock.state.storage import as_kept, take_rows
 
-__all__ = ["Released", "release"]
+__all__ = ["Released", "alone_in", "release"]
 
 
 class Released(NamedTuple):
@@ -39,6 +40,11 @@ class Released(NamedTuple):
     keyless: int
     filtered: int
     alone: Arrivals | None = None
+
+
+def alone_in(released: Mapping[int, Released]) -> dict[int, Arrivals]:
+    """Those of all streams that come out without having been in a window."""
+    return {s: each.alone for s, each in released.items() if each.alone is not None}
 
 
 def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
@@ -77,12 +83,8 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
 def _pass(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:
     """Which rows hold all predicates over their stream alone, and over none."""
     kept = np.ones(len(batch), np.bool_)
-    for predicate in binding.query.filters:
-        if all(column.stream == stream for column in predicate.columns):
-            kept &= holds(
-                predicate,
-                lambda _, name: as_kept(batch.column(name)),
-                len(batch),
-                binding.schemas,
-            )
+    for predicate in binding.query.filters_of(stream):
+        kept &= holds(
+            predicate, lambda _, name: as_kept(batch.column(name)), len(batch), binding.schemas
+        )
     return kept

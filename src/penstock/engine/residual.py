@@ -10,7 +10,6 @@ from functools import reduce
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,6 +23,7 @@ from penstock.model.predicate import (
     Near,
     Predicate,
 )
+from penstock.state.arena import Flags
 from penstock.state.storage import as_given
 
 __all__ = ["Columns", "holds"]
@@ -48,7 +48,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 def holds(
     predicate: Predicate, columns: Columns, rows: int, schemas: Sequence[pa.Schema | None]
-) -> npt.NDArray[np.bool_]:
+) -> Flags:
     """Which rows a predicate holds for.
 
     columns: in kept types. schemas: of the streams, None where one is not known.
@@ -64,13 +64,16 @@ def holds(
         ) from error
     if isinstance(answer, pa.Scalar):  # of constants only
         return np.full(rows, bool(answer.as_py()))
-    filled: npt.NDArray[np.bool_] = pc.fill_null(answer, False).to_numpy(zero_copy_only=False)
+    return _true(answer)
+
+
+def _true(answer: Any) -> Flags:
+    """What is null is not true."""
+    filled: Flags = pc.fill_null(answer, False).to_numpy(zero_copy_only=False)
     return filled
 
 
-def _called(
-    call: Call, columns: Columns, rows: int, schemas: Sequence[pa.Schema | None]
-) -> npt.NDArray[np.bool_]:
+def _called(call: Call, columns: Columns, rows: int, schemas: Sequence[pa.Schema | None]) -> Flags:
     if not rows:
         return np.zeros(0, np.bool_)
     arguments = []
@@ -84,7 +87,7 @@ def _called(
     except Exception as error:
         raise UdfError(
             f"udf {call.name!r} failed on {rows:,} rows with {type(error).__name__}: {error}; "
-            "mend the function, and go on from the last snapshot"
+            "mend the function"
         ) from error
     if isinstance(answer, np.ndarray) and answer.dtype == np.bool_ and answer.ndim == 1:
         answer = pa.array(answer)
@@ -95,8 +98,7 @@ def _called(
         raise UdfError(f"udf {call.name!r} returned an array of {answer.type}{told}")
     if len(answer) != rows:
         raise UdfError(f"udf {call.name!r} returned {len(answer):,} values{told}")
-    filled: npt.NDArray[np.bool_] = pc.fill_null(answer, False).to_numpy(zero_copy_only=False)
-    return filled
+    return _true(answer)
 
 
 def _described(answer: Any) -> str:

@@ -158,6 +158,12 @@ class Query:
         """Whether a window is of so many rows per key."""
         return any(window.per_key for window in self.windows)
 
+    def filters_of(self, stream: int) -> list[Predicate]:
+        """The predicates that a stream's tuples must hold before they enter its window."""
+        return [
+            each for each in self.filters if all(column.stream == stream for column in each.columns)
+        ]
+
     def keeps_keyless(self, stream: int) -> bool:
         """Whether tuples without a key are rows of a stream's window."""
         window = self.windows[stream]

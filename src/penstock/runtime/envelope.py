@@ -19,7 +19,7 @@ from penstock.errors import SnapshotError
 __all__ = ["VERSION", "seal", "unseal"]
 
 MAGIC: Final = b"PENSTOCK"
-VERSION: Final = 1
+VERSION: Final = 2
 _HEADER: Final = struct.Struct("<8sI16s16sQ")
 
 

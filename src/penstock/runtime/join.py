@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals, Intake
+from penstock.engine.arrivals import Intake
 from penstock.engine.clock import Clock
 from penstock.engine.driver import Driver
-from penstock.engine.release import Released, release
+from penstock.engine.release import Released, alone_in, release
 from penstock.engine.waiting import Waiting
 from penstock.errors import InputError, SchemaError, StateError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
@@ -135,19 +135,9 @@ class Join:
         newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
         after = self.clock.after(newest, watermark)
         arrivals = {stream: each.arrivals for stream, each in released.items()}
-        alone = {s: each.alone for s, each in released.items() if each.alone is not None}
-        results = self._run(arrivals, after[1], alone)
+        results = self.waiting.run(self.driver, arrivals, after[1], alone_in(released))
         self.clock.settle(after, newest)
         return results
-
-    def _run(
-        self,
-        arrivals: Mapping[int, Arrivals],
-        watermark: int,
-        alone: Mapping[int, Arrivals] | None = None,
-    ) -> pa.Table:
-        """Through the loop, at once or when it is their turn; the watermark is that of after."""
-        return self.waiting.run(self.driver, arrivals, watermark, alone)
 
     def _whole(self, work: Callable[[], pa.Table]) -> pa.Table:
         """What is begun must be ended, or the windows are no longer what they say."""
@@ -163,7 +153,7 @@ class Join:
         number = self._number(stream)
         moment = _microseconds(ts)
         self.clock.advance(number, moment)
-        return self._whole(lambda: self._run({}, self.clock.watermark))
+        return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
 
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
         """Give a window of time or rows another length; what this brings out.
@@ -188,7 +178,7 @@ class Join:
         self._must_be_open("finish")
         self.clock.finish()
         self.finished = True
-        return self._whole(lambda: self._run({}, self.clock.watermark))
+        return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
 
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""

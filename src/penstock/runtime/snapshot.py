@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,12 +26,13 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
+from penstock.model.description import difference
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.state import matches
 from penstock.state.arena import Flags, Words
-from penstock.state.column import TooLong
 from penstock.state.keys import key_words
 from penstock.state.payload import Payload
+from penstock.state.pieces import in_pieces
 from penstock.state.storage import as_given, as_kept
 
 if TYPE_CHECKING:
@@ -94,16 +95,12 @@ def save(join: Join) -> bytes:
 
 def _taken(payload: Payload, schema: pa.Schema, live: Words) -> Iterator[pa.RecordBatch]:
     """The rows of live tuples, in as many batches as their types need."""
-    try:
-        columns = [payload.take(name, live) for name in schema.names]
-        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-    except (TooLong, pa.ArrowInvalid):
-        if len(live) == 1:
-            raise
-        yield from _taken(payload, schema, live[: len(live) // 2])
-        yield from _taken(payload, schema, live[len(live) // 2 :])
-        return
-    yield batch
+
+    def batch(sequences: Words) -> pa.RecordBatch:
+        columns = [payload.take(name, sequences) for name in schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return in_pieces(live, batch)
 
 
 def load(join: Join, data: bytes) -> None:
@@ -178,26 +175,8 @@ def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) ->
 
 
 def _check_query(join: Join, description: str) -> None:
-    theirs: Any = json.loads(description)
-    ours: Any = join.query.describe()
-    if theirs == ours:
-        return
-    names = [stream["name"] for stream in theirs["streams"]]
-    if names != list(join.query.names):
+    differs = difference(json.loads(description), join.query.describe())
+    if differs is not None:
         raise SnapshotError(
-            f"the snapshot is of a join of {names}, this query joins {list(join.query.names)}; "
-            "restore it with the query that wrote it"
+            f"the snapshot is of another join: {differs}; restore it with the query that wrote it"
         )
-    for own, other in zip(ours["streams"], theirs["streams"], strict=True):
-        for field in own:
-            if own[field] != other[field]:
-                raise SnapshotError(
-                    f"the snapshot has {field} {other[field]!r} for stream {own['name']!r}, "
-                    f"this query has {own[field]!r}; restore it with the query that wrote it"
-                )
-    for field in ours:
-        if ours[field] != theirs.get(field):
-            raise SnapshotError(
-                f"the snapshot has {field}={theirs.get(field)!r}, this query has {ours[field]!r}; "
-                "restore it with the query that wrote it"
-            )

@@ -32,9 +32,7 @@ def where_columns(query: Query, stream: int, given: Collection[int]) -> list[str
 def passes_filters(binding: Binding, stream: int, row: Mapping[str, pa.Array]) -> bool:
     """Whether a tuple is let into its window."""
     return all(
-        _holds(binding, predicate, {stream: row})
-        for predicate in binding.query.filters
-        if all(column.stream == stream for column in predicate.columns)
+        _holds(binding, predicate, {stream: row}) for predicate in binding.query.filters_of(stream)
     )
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
-from penstock.engine.release import Released, release
+from penstock.engine.release import Released, alone_in, release
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
@@ -98,8 +98,7 @@ class Bucket:
             share.run({}, before)  # history, whose results up to here are known
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = share.driver.produced
-        alone = {s: each.alone for s, each in released.items() if each.alone is not None}
-        results = share.run(arrivals, watermark, alone)
+        results = share.run(arrivals, watermark, alone_in(released))
         manifest.produced += share.driver.produced - produced
         manifest.released, manifest.numbered = watermark, share.waiting.numbered
         for stream, each in released.items():

@@ -25,6 +25,7 @@ from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
 from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
+from penstock.model.description import difference
 from penstock.runtime.envelope import seal, unseal
 from penstock.state.arena import Flags, Words
 from penstock.state.keys import key_words
@@ -147,7 +148,6 @@ class Manifest:
             [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
             for segments in manifest.segments
         ]
-        manifest.floors = manifest.floors or [BEGINNING] * len(manifest.segments)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
@@ -161,7 +161,7 @@ class Manifest:
         for stream, name in enumerate(binding.query.names):
             was, now = manifest.columns[stream], columns[stream]
             _check_columns(name, was, now, given[stream])
-            _check_kept(name, was, now, manifest.given[stream] if manifest.given else ())
+            _check_kept(name, was, now, manifest.given[stream])
         manifest.columns, manifest.given = columns, given
         return manifest
 
@@ -181,21 +181,10 @@ def _given(binding: Binding) -> list[list[str]]:
 
 
 def _check_query(was: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    for part in now:
-        if part == "select" or was.get(part) == now[part]:
-            continue
-        what: str = part
-        before: Any = was.get(part)
-        after: Any = now[part]
-        if part == "streams" and [s["name"] for s in before] == [s["name"] for s in after]:
-            what, before, after = next(
-                (f"{field} of stream {one['name']!r}", one.get(field), other[field])
-                for one, other in zip(before, after, strict=True)
-                for field in other
-                if one.get(field) != other[field]
-            )
+    differs = difference(was, now, ignored=["select"])
+    if differs is not None:
         raise SnapshotError(
-            f"the checkpoint is of another join: {what} was {before!r} and is {after!r} now; "
+            f"the checkpoint is of another join: {differs}; "
             "use the query that wrote it, or a new checkpoint"
         )
 

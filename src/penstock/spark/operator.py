@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
+from penstock.engine.release import alone_in
 from penstock.errors import InputError, PlanError, PlanWarning, SchemaError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
@@ -234,8 +235,7 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
             for stream, batches in parts.items()
         }
         arrivals = {stream: each.arrivals for stream, each in released.items()}
-        alone = {stream: each.alone for stream, each in released.items() if each.alone is not None}
-        joined = Share(binding, plan).run(arrivals, END_OF_TIME, alone)
+        joined = Share(binding, plan).run(arrivals, END_OF_TIME, alone_in(released))
         if not kind:
             return joined
         return joined.add_column(0, KIND, pa.repeat(pa.scalar("result"), joined.num_rows))

@@ -31,6 +31,7 @@ OUTPUT: Final = (
 )
 RESULT: Final = -1  # in place of a stream: joined rows
 
+_TOLD: Final = (0, 0, 0, 0, 0)  # counters that a row before has
 _NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
 _FRAME_BYTES: Final = 8 << 20  # of output at once: each is copied several times on its way
 
@@ -153,12 +154,12 @@ class JoinProcessor(StatefulProcessor):
         size = 0
         for stream, data in self._blobs(step):
             rows.append((stream, data, *counters))
-            counters = (0, 0, 0, 0, 0)
+            counters = _TOLD
             size += len(data)
             if size >= _FRAME_BYTES:
                 yield pd.DataFrame(rows, columns=_NAMES)
                 rows, size = [], 0
-        if any(counters):
+        if counters is not _TOLD:
             rows.append((RESULT, None, *counters))
         if rows:
             yield pd.DataFrame(rows, columns=_NAMES)

@@ -18,7 +18,6 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.model.binding import Binding
@@ -33,7 +32,7 @@ from penstock.spark.cold import (
 )
 from penstock.spark.share import Share
 from penstock.state.arena import Words
-from penstock.state.column import TooLong
+from penstock.state.pieces import in_pieces
 
 __all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Segments"]
 
@@ -161,16 +160,12 @@ class Segments:
         windows = share.driver.windows
         payload = windows.payloads[stream]
         assert payload is not None, "on Spark every stream is bound"
-        places = payload.positions(live)
-        try:
-            columns = {name: each.take(live, places) for name, each in payload.columns.items()}
-        except (TooLong, pa.ArrowInvalid):
-            if len(live) == 1:
-                raise
-            yield from self._taken(stream, share, live[: len(live) // 2])
-            yield from self._taken(stream, share, live[len(live) // 2 :])
-            return
-        yield Arrivals(windows.timestamps(stream, live), live, columns)
+
+        def arrivals(sequences: Words) -> Arrivals:
+            ts = windows.timestamps(stream, sequences)
+            return Arrivals(ts, sequences, payload.take_all(sequences))
+
+        return in_pieces(live, arrivals)
 
     def _merge(self, stream: int, watermark: int) -> None:
         """Write the two neighbours with the fewest rows as one, while there are too many."""

@@ -46,6 +46,11 @@ class Payload:
         kept = self.columns[name].take(sequences, self.positions(sequences))
         return as_given(kept, self._types[name])
 
+    def take_all(self, sequences: Words) -> dict[str, pa.Array]:
+        """Rows of all columns, in kept types."""
+        positions = self.positions(sequences)
+        return {name: each.take(sequences, positions) for name, each in self.columns.items()}
+
     def relocate(self, old: Words, new: Words, size: int) -> None:
         """Move rows to new sequence numbers, in a ring of `size`."""
         if size == self._size and np.array_equal(old, new):
