@@ -92,7 +92,7 @@ def test_a_restored_join_goes_on_with_its_windows() -> None:
         ("10 us", "5 rows", "window of 10 microseconds cannot become one of 5 rows"),
         ("5 rows per key", "6 rows per key", "5 rows per key .* cannot be resized"),
         ("unbounded", "1 s", "unbounded .* cannot be resized"),
-        ("10 us", "ten", "ten"),
+        ("10 us", "ten", "cannot read .* from 'ten'.* '1000 rows per key'"),
     ],
 )
 def test_what_is_refused(window: str, new: str, complaint: str) -> None:

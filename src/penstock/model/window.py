@@ -32,6 +32,10 @@ FOREVER: Final = 1 << 61
 ALWAYS: Final = -(1 << 61)
 
 _MAX_COUNT: Final = 1 << 26  # of rows or arrivals
+_OTHERS: Final = (
+    "other windows are '1000 rows', '1000 rows per key', '1000 arrivals', 'tumbling 10 seconds', "
+    "'since 2026-01-01T00:00:00Z' and 'unbounded'"
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -242,7 +246,10 @@ def parse_window(value: Window | Duration, what: str) -> Window:
             if match:
                 return make(match, what)
     if isinstance(value, str | timedelta):
-        return TimeWindow(duration_us(value, what))
+        try:
+            return TimeWindow(duration_us(value, what))
+        except QueryError as error:
+            raise QueryError(f"{error}; {_OTHERS}") from None
     raise QueryError(
         f"{what} must be text or a timedelta, got {value!r}; write for example '10 minutes'"
     )
