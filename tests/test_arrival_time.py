@@ -207,7 +207,7 @@ def test_columns_that_change_are_told_as_given() -> None:
 def test_a_snapshot_is_of_arrival_times_or_not() -> None:
     join = BOTH.start()
     join.push(a=rows(1))
-    with pytest.raises(ps.SnapshotError, match="time '__arrival_time__' for stream 'b'"):
+    with pytest.raises(ps.SnapshotError, match="time of stream 'b' was '__arrival_time__'"):
         ONE.restore(join.snapshot())
 
 

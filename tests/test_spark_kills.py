@@ -25,7 +25,7 @@ from kills.hot_state import complaints
 SEED = 20_250_701
 
 # What a user is told: Spark's words for a state it cannot load, or ours for a segment.
-TOLD = "CANNOT_LOAD_STATE_STORE|Checksum error|the segment is damaged"
+TOLD = "CANNOT_LOAD_STATE_STORE|Checksum error|the (segment|bucket) is damaged"
 
 
 @pytest.mark.timeout(540)  # many JVMs are started, beside whatever else is going on
