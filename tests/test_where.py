@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from oracle import Row, Step, Term
+from penstock.model.key_terms import keys_of
+from penstock.model.plan import parse_index
+from penstock.model.where import parse_where
 from scenario import Scenario, check
-from strategies import arrivals, batches, indexes, other_windows, streams
+from strategies import INDEXES, arrivals, batches, other_windows, streams
 
 pytestmark = pytest.mark.jit_off
 
@@ -36,6 +39,10 @@ def equal(one: Any, other: Any) -> bool:
     return one is not None and one == other
 
 
+def same_pair(one: Row, other: Row) -> bool:
+    return equal(one["x"], other["x"]) and equal(one["y"], other["y"])
+
+
 # SQL text, the streams it is over, and what it says in Python.
 TERMS: dict[str, Term] = {
     text: (names, known(function))
@@ -44,6 +51,11 @@ TERMS: dict[str, Term] = {
         ("a.y = b.x", ("a", "b"), lambda a, b: equal(a["y"], b["x"])),
         ("b.y = c.y", ("b", "c"), lambda b, c: equal(b["y"], c["y"])),
         ("c.x = a.x", ("c", "a"), lambda c, a: equal(c["x"], a["x"])),
+        ("b.x = c.x AND b.y = c.y", ("b", "c"), same_pair),
+        ("c.y IS NOT DISTINCT FROM a.y", ("c", "a"), lambda c, a: c["y"] == a["y"]),
+        ("a.x + 1 = b.x * 1.0", ("a", "b"), lambda a, b: a["x"] + 1 == b["x"]),
+        ("c.y BETWEEN b.x AND b.y", ("b", "c"), lambda b, c: b["x"] <= c["y"] <= b["y"]),
+        ("abs(c.x - a.y) <= 1", ("c", "a"), lambda c, a: abs(c["x"] - a["y"]) <= 1),
         ("a.x IS NOT DISTINCT FROM b.y", ("a", "b"), lambda a, b: a["x"] == b["y"]),
         ("a.x < b.x", ("a", "b"), lambda a, b: a["x"] < b["x"]),
         ("a.y >= c.y", ("a", "c"), lambda a, c: a["y"] >= c["y"]),
@@ -81,18 +93,32 @@ def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scen
     numbers = (-1, 0, 1, 2, 3, 5, None)
     comes = draw(arrivals(names, ("x", "y"), (numbers, numbers)))
     steps = [Step(push) for push in draw(batches(comes, names))]
-    saved = {0: draw(indexes(names))} if steps and draw(st.booleans()) else {}
-    scenario = Scenario(
-        joined,
-        steps,
-        (pa.int64(), pa.int64()),
-        indexes=draw(indexes(names)),
-        restarts=saved,
-        where={text: TERMS[text] for text in chosen},
+    where = {text: TERMS[text] for text in chosen}
+    scenario = Scenario(joined, steps, (pa.int64(), pa.int64()), where=where)
+    if not keys_of(parse_where(scenario.clause, names), len(names))[0]:
+        # Without columns that are equal in all streams there is no key to count by.
+        scenario = replace(scenario, streams=[replace(each, per_key=False) for each in joined])
+    query = scenario.query
+    plans = st.none() | st.fixed_dictionaries(
+        {name: st.sampled_from(serving(query, name)) for name in names}
     )
+    others = {name: [other for other in names if other != name] for name in names}
+    orders = {name: st.permutations(each) for name, each in others.items()}
     # Columns that must be equal over all streams are the key; rows are counted by it.
-    keyed = zip(joined, scenario.query.keys, strict=True)
-    return replace(scenario, streams=[replace(stream, key=key) for stream, key in keyed])
+    keyed = zip(scenario.streams, query.keys, strict=True)
+    return replace(
+        scenario,
+        streams=[replace(stream, key=key) for stream, key in keyed],
+        indexes=draw(plans),
+        probe_orders=draw(st.none() | st.fixed_dictionaries(orders)),
+        restarts={0: draw(plans)} if steps and draw(st.booleans()) else {},
+    )
+
+
+def serving(query: ps.WindowJoin, name: str) -> list[str]:
+    """The indexes that can be asked for something by which a window is found."""
+    words = query.access.words[query.position(name)]
+    return [index for index in INDEXES if any(parse_index(index).serves(word) for word in words)]
 
 
 @given(clauses(windows=False))

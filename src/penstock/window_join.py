@@ -8,14 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.model.plan import Index, Plan
+from penstock.model.plan import Indexes, Plan
 from penstock.model.query import Query
 from penstock.runtime import snapshot
 from penstock.runtime.join import Join
 
 __all__ = ["WindowJoin"]
-
-Indexes = str | Index | Mapping[str, str | Index]
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,9 @@ class WindowJoin(Query):
     ) -> Join:
         """Run it in this process.
 
-        indexes: 'hash' (the default), 'buckets', 'buckets(4096)' or 'scan', for all windows
-            or by stream. The answer does not depend on it.
+        indexes: 'hash', 'buckets', 'buckets(4096)', 'bplus_tree', 't_tree' or 'scan', for all
+            windows or by stream. The answer does not depend on it. When not given, hash for
+            what must be equal and bplus_tree for what is compared by order.
         probe_orders: by stream, the others in the order its arrivals probe them.
         schemas: of streams, so that results are typed before a stream's first batch; an outer
             join cannot fill the columns of a stream with nulls before it knows them.

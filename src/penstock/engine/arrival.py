@@ -15,8 +15,10 @@ which the next one has to meet. Adding a tuple never lowers `latest` nor raises 
 partial combination that fails is cut off with everything below it. (A tuple is not compared
 with itself: where one stream has to come first by some time, the other's ends lie before it.)
 
-What comes out are candidates: equal 64-bit keys. Whether the keys are equal is verified
-afterwards, outside the loop.
+Each step of a probe asks one path of the next window for a range of words, given by the arrival
+or by tuples chosen before (model.steps); words of other paths narrow down what it gives. What
+comes out are candidates: words that fit. Whether the values do is verified afterwards, outside
+the loop.
 
 With each arrival its own window expires, up to the earlier of the arrival and the watermark
 that holds after the batch: of what is still to come, nothing can meet what is dropped.
@@ -27,9 +29,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock.state import indexes, ring
-from penstock.state.arena import State, Words, record_at
+from penstock.state.arena import State, Words, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
+from penstock.state.order import GREATEST, LEAST, bounds
 
 __all__ = ["DIRECTORY_FULL", "DONE", "OUTPUT_FULL", "arrive", "refill"]
 
@@ -40,12 +43,15 @@ DIRECTORY_FULL: Final = 2  # make room in the directory, then call again
 
 _AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
 
-# A frame: the tuple chosen at a depth, latest and ends of the combination above it, and the
-# newest tuple of the key.
+# A frame: the tuple chosen at a depth, latest and ends of the combination above it, the first
+# tuple that was found, and what was asked for: low, high, entry.
 _MET: Final = 0
 _LATEST: Final = 1
 _ENDS: Final = 2
 _NEWEST: Final = 3
+_LOW: Final = 4
+_HIGH: Final = 5
+_ENTRY: Final = 6
 
 
 @kernel
@@ -62,66 +68,113 @@ def _next_stream(state: State, ts: Words) -> int:
 
 
 @kernel
-def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> int:
-    """Write all combinations of an arrival (stream, ts, key) after the first `found`.
+def _chosen(state: State, number: int, depth: int, window: int) -> int:
+    """The tuple of a window in the combination of an arrival of stream `number`."""
+    if window == number:
+        return state.windows[number].head
+    for above in range(depth):
+        if state.steps[number, above].window == window:
+            return state.frames[above, _MET]
+    return NOWHERE
+
+
+@kernel
+def _bounds(state: State, number: int, depth: int, check: Any) -> tuple[int, int]:
+    """Between what a word must be by one check."""
+    sequence = _chosen(state, number, depth, state.paths[check.source].window)
+    return bounds(word_at(state, check.source, sequence).key, check.op, check.epsilon)
+
+
+@kernel
+def _asked(state: State, number: int, depth: int, located: tuple[int, int]) -> tuple[int, int, int]:
+    """What a step asks its path for. located: the arrival's first word, and its entry."""
+    step = state.steps[number, depth]
+    if step.keyed:
+        return located[0], located[0], located[1]
+    low, high = LEAST, GREATEST
+    for number_of_check in range(step.bounds, step.filters):
+        least, greatest = _bounds(state, number, depth, state.checks[number_of_check])
+        low, high = max(low, least), min(high, greatest)
+    entry = indexes.locate(state, step.path, low) if step.kind == indexes.HASH else 0
+    return low, high, entry
+
+
+@kernel
+def _passes(state: State, number: int, depth: int, met: int) -> bool:
+    """Whether a tuple fits by the words of other paths than that it was found by."""
+    step = state.steps[number, depth]
+    for number_of_check in range(step.filters, step.stop):
+        check = state.checks[number_of_check]
+        low, high = _bounds(state, number, depth, check)
+        if not low <= word_at(state, check.path, met).key <= high:
+            return False
+    return True
+
+
+@kernel
+def _probe(state: State, number: int, located: tuple[int, int], found: int, rows: Words) -> int:
+    """Write all combinations of an arrival, which is at the head, after the first `found`.
 
     rows[j] takes sequence numbers of stream j, the last row of it the latest ts. Returns the
     new number of combinations, or -1 when the rows do not suffice.
     """
-    number, ts, key = arrival
     streams = state.join[0].streams
     own = state.windows[number]
+    ts = word_at(state, own.paths, own.head).ts
     depth = 0
     latest, ends = ts, ring.ends(own, ts)
-    other = state.orders[number, 0]
-    window = state.windows[other]
-    met = newest = indexes.first(state, other, key, entry)
+    step = state.steps[number, 0]
+    window = state.windows[step.window]
+    asked = _asked(state, number, 0, located)
+    met = newest = indexes.first(state, step.path, step.kind, asked, 0)
     while True:
         if met == NOWHERE:
             if depth == 0:
                 return found
             depth -= 1
-            met = state.frames[depth, _MET]
-            latest, ends = state.frames[depth, _LATEST], state.frames[depth, _ENDS]
-            newest = state.frames[depth, _NEWEST]
-            other = state.orders[number, depth]
-            window = state.windows[other]
-        elif window.per_key > 0 and ring.is_outranked(state, other, newest, met):
+            frame = state.frames[depth]
+            met, latest, ends, newest = frame[_MET], frame[_LATEST], frame[_ENDS], frame[_NEWEST]
+            asked = (frame[_LOW], frame[_HIGH], frame[_ENTRY])
+            step = state.steps[number, depth]
+            window = state.windows[step.window]
+        elif window.per_key > 0 and ring.is_outranked(state, step.window, newest, met):
             met = NOWHERE  # and so are all that are older
             continue
         else:
-            met_ts = record_at(state, other, met).ts
+            met_ts = word_at(state, step.path, met).ts
             met_ends = ring.ends(window, met_ts)
-            if met_ts <= ends and latest <= met_ends:
+            fits = met_ts <= ends and latest <= met_ends
+            if fits and (step.filters == step.stop or _passes(state, number, depth, met)):
                 if depth < streams - 2:
-                    state.frames[depth, _MET] = met
-                    state.frames[depth, _LATEST] = latest
-                    state.frames[depth, _ENDS] = ends
-                    state.frames[depth, _NEWEST] = newest
+                    frame = state.frames[depth]
+                    frame[_MET], frame[_LATEST], frame[_ENDS] = met, latest, ends
+                    frame[_NEWEST] = newest
+                    frame[_LOW], frame[_HIGH], frame[_ENTRY] = asked
                     latest, ends = max(latest, met_ts), min(ends, met_ends)
                     depth += 1
-                    other = state.orders[number, depth]
-                    window = state.windows[other]
-                    met = newest = indexes.first(state, other, key, entry)
+                    step = state.steps[number, depth]
+                    window = state.windows[step.window]
+                    asked = _asked(state, number, depth, located)
+                    met = newest = indexes.first(state, step.path, step.kind, asked, depth)
                     continue
                 if found == rows.shape[1]:
                     return -1
                 rows[number, found] = own.head
-                rows[other, found] = met
+                rows[step.window, found] = met
                 for above in range(depth):
-                    rows[state.orders[number, above], found] = state.frames[above, _MET]
+                    rows[state.steps[number, above].window, found] = state.frames[above, _MET]
                 rows[streams, found] = max(latest, met_ts)
                 found += 1
-        met = indexes.following(state, other, key, met)
+        met = indexes.following(state, step.path, step.kind, asked, met, depth)
 
 
 @kernel
-def arrive(state: State, ts: Words, keys: Words, mute: Any, rows: Words) -> tuple[int, int]:
+def arrive(state: State, ts: Words, words: Any, mute: Any, rows: Words) -> tuple[int, int]:
     """Work through the arrivals between cursor and end of each stream.
 
-    mute: which of them have no key; empty when all have. Returns the number of candidates in
-    `rows` and a status. An arrival is worked on whole or not at all, so the loop goes on where
-    it stopped when it is called again.
+    words[w]: their words for path w of their window. mute: which of them meet nothing; empty
+    when all may. Returns the number of candidates in `rows` and a status. An arrival is worked on
+    whole or not at all, so the loop goes on where it stopped when it is called again.
     """
     found = 0
     while True:
@@ -131,29 +184,32 @@ def arrive(state: State, ts: Words, keys: Words, mute: Any, rows: Words) -> tupl
         if not indexes.has_room(state, number):
             return found, DIRECTORY_FULL
         window = state.windows[number]
-        indexes.prepare(state, keys[min(window.cursor + _AHEAD, window.end - 1)])
-        now, key = ts[window.cursor], keys[window.cursor]
+        ahead = min(window.cursor + _AHEAD, window.end - 1)
+        indexes.prepare(state, window.paths, words[0, ahead])
+        now, key = ts[window.cursor], words[0, window.cursor]
         ring.expire(state, number, min(now, state.join[0].watermark))
+        ring.place(state, number, now, words, window.cursor)
         entry = ring.MUTED
         if len(mute) == 0 or not mute[window.cursor]:
-            entry = indexes.locate(state, key)
-            now_found = _probe(state, (number, now, key), entry, found, rows)
+            entry = indexes.locate(state, window.paths, key)
+            now_found = _probe(state, number, (key, entry), found, rows)
             if now_found < 0:
                 return found, OUTPUT_FULL
             found = now_found
-        ring.append(state, number, now, key, entry)
+        ring.append(state, number, entry)
         window.cursor += 1
 
 
 @kernel
-def refill(state: State, number: int, ts: Words, keys: Words, mute: Any, begin: int) -> int:
+def refill(state: State, number: int, ts: Words, words: Any, mute: Any, begin: int) -> int:
     """Append tuples to a window without probing, from `begin` on; where it had to stop."""
+    paths = state.windows[number].paths
     for arrival in range(begin, len(ts)):
         if not indexes.has_room(state, number):
             return arrival
-        key = keys[arrival]
+        ring.place(state, number, ts[arrival], words, arrival)
         entry = ring.MUTED
         if len(mute) == 0 or not mute[arrival]:
-            entry = indexes.locate(state, key)
-        ring.append(state, number, ts[arrival], key, entry)
+            entry = indexes.locate(state, paths, words[0, arrival])
+        ring.append(state, number, entry)
     return len(ts)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,6 @@ from penstock.state.arena import Flags, Words
 from penstock.state.contents import by_contents
 
 __all__ = ["Arrivals", "Intake", "muted"]
-
-_OWN: Final = ("ts", "key", "mute")
 
 
 class Intake(NamedTuple):
@@ -28,15 +26,21 @@ class Intake(NamedTuple):
 
 @dataclass(frozen=True)
 class Arrivals:
-    """ts: event times. keys: key words. columns: the payload in kept types, by name.
+    """ts: event times. words: words[w], those for path w. columns: the payload in kept types.
 
-    mute: which have no key, where such tuples count as rows; None when none has to be known.
+    mute: which meet nothing, where such tuples count as rows; None when none has to be known.
     """
 
     ts: Words
-    keys: Words
+    words: Words
     columns: Mapping[str, pa.Array]
     mute: Flags | None = None
+
+    @property
+    def keys(self) -> Words:
+        """Their words for the first path."""
+        first: Words = self.words[0]
+        return first
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -46,7 +50,7 @@ class Arrivals:
         chosen = pa.array(rows)
         columns = {name: array.take(chosen) for name, array in self.columns.items()}
         mute = None if self.mute is None else self.mute[rows]
-        return Arrivals(self.ts[rows], self.keys[rows], columns, mute)
+        return Arrivals(self.ts[rows], self.words.take(rows, axis=1), columns, mute)
 
     def with_keys(self) -> Arrivals:
         """Those that have one."""
@@ -63,7 +67,8 @@ class Arrivals:
             for name in parts[0].columns
         }
         ts = np.concatenate([part.ts for part in parts])
-        return cls(ts, np.concatenate([part.keys for part in parts]), columns, muted(parts))
+        words = np.concatenate([part.words for part in parts], axis=1)
+        return cls(ts, words, columns, muted(parts))
 
     def slice(self, begin: int, end: int) -> Arrivals:
         """A run of rows, without copying."""
@@ -71,7 +76,7 @@ class Arrivals:
             return self
         columns = {name: array[begin:end] for name, array in self.columns.items()}
         mute = None if self.mute is None else self.mute[begin:end]
-        return Arrivals(self.ts[begin:end], self.keys[begin:end], columns, mute)
+        return Arrivals(self.ts[begin:end], self.words[:, begin:end], columns, mute)
 
     def in_time_order(self) -> Arrivals:
         """Sorted by event time, those of one instant as they came."""
@@ -86,22 +91,26 @@ class Arrivals:
         return in_time if rows is None else in_time.take(rows)
 
     def dump(self) -> pa.RecordBatch:
-        """The same as one batch: its times, words and flags, then its columns."""
+        """The same as one batch: its times, flags and words, then its columns."""
         mute = pa.nulls(len(self), pa.bool_()) if self.mute is None else pa.array(self.mute)
-        arrays = [pa.array(self.ts), pa.array(self.keys), mute, *self.columns.values()]
-        names = [*_OWN, *(f"column {name}" for name in self.columns)]
-        return pa.RecordBatch.from_arrays(arrays, names)
+        words = {f"word {number}": pa.array(words) for number, words in enumerate(self.words)}
+        columns = {f"column {name}": array for name, array in self.columns.items()}
+        named = {"ts": pa.array(self.ts), "mute": mute, **words, **columns}
+        return pa.RecordBatch.from_arrays(list(named.values()), list(named))
 
     @classmethod
     def load(cls, dumped: pa.RecordBatch) -> Arrivals:
         """The reverse of `dump`."""
-        ts, keys, mute = (dumped.column(name) for name in _OWN)
+        named = dict(zip(dumped.schema.names, dumped.columns, strict=True))
+        mute = named["mute"]
         flags = None if mute.null_count else mute.to_numpy(zero_copy_only=False)
+        words = [array.to_numpy() for name, array in named.items() if name.startswith("word ")]
         columns = {
-            name.removeprefix("column "): dumped.column(name)
-            for name in dumped.schema.names[len(_OWN) :]
+            name.removeprefix("column "): array
+            for name, array in named.items()
+            if name.startswith("column ")
         }
-        return cls(ts.to_numpy(), keys.to_numpy(), columns, flags)
+        return cls(named["ts"].to_numpy(), np.stack(words), columns, flags)
 
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:

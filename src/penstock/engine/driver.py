@@ -15,7 +15,7 @@ what expires while it runs is not written over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -65,6 +65,7 @@ class Driver:
         self._query = binding.query
         self._bury = not keep_matched
         self._streams = len(binding.query.streams)
+        self._most_words = max(len(words) for words in binding.query.access.words)
         self._unmatched = Unmatched(binding.query)
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
         self.bind(binding)
@@ -128,9 +129,10 @@ class Driver:
         """Put tuples into a window as if they had arrived and met nothing; some had, before."""
         self._make_room({stream: arrivals}, BEGINNING)
         done, first = 0, self.windows.head(stream)
+        words = np.ascontiguousarray(arrivals.words)
         while done < len(arrivals):
             mute = _ALL_HEARD if arrivals.mute is None else arrivals.mute
-            done = refill(self.windows.state, stream, arrivals.ts, arrivals.keys, mute, done)
+            done = refill(self.windows.state, stream, arrivals.ts, words, mute, done)
             if done < len(arrivals):
                 self.windows.make_index_room()
         if matched is not None:
@@ -170,9 +172,9 @@ class Driver:
     ) -> None:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
         self._make_room(chunk, passed)
-        ts, keys, mute = self._line_up(chunk)
+        ts, words, mute = self._line_up(chunk)
         while True:
-            found, status = arrive(self.windows.state, ts, keys, mute, self._rows)
+            found, status = arrive(self.windows.state, ts, words, mute, self._rows)
             if found:
                 self._emit(Candidates(self.windows, self.binding, self._rows[:, :found]), results)
             if status == DONE:
@@ -205,9 +207,20 @@ class Driver:
         # compile the loop again for that.
         return (
             np.concatenate([arrivals.ts for arrivals in chunk.values()]),
-            np.concatenate([arrivals.keys for arrivals in chunk.values()]),
+            self._words(chunk.values()),
             _ALL_HEARD if mute is None else mute,
         )
+
+    def _words(self, chunk: Collection[Arrivals]) -> Words:
+        """Their words one behind the other; rows beyond a stream's paths hold anything."""
+        if self._most_words == 1:
+            return np.concatenate([arrivals.words for arrivals in chunk], axis=1)
+        words = np.empty((self._most_words, sum(map(len, chunk))), np.int64)
+        begin = 0
+        for arrivals in chunk:
+            words[: len(arrivals.words), begin : begin + len(arrivals)] = arrivals.words
+            begin += len(arrivals)
+        return words
 
     def _emit(self, candidates: Candidates, results: list[pa.RecordBatch]) -> None:
         try:

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.residual import holds
+from penstock.engine.words import tuple_words
 from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
 from penstock.state.arena import Flags
-from penstock.state.keys import key_words
 from penstock.state.storage import as_kept, take_rows
 
 __all__ = ["Released", "alone_in", "release"]
@@ -64,19 +64,22 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         filtered += int(len(ts) - kept.sum())
         batch, ts = take_rows(batch, np.flatnonzero(kept)), ts[kept]
     columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}
-    keys, present = key_words(
-        [columns[name] for name in binding.query.keys[stream]], binding.key_kinds, len(ts)
-    )
-    arrivals = Arrivals(ts, keys, columns)
+    words, keyed, ordered = tuple_words(binding, stream, columns, len(ts))
+    arrivals = Arrivals(ts, words, columns)
     keyless, alone = 0, None
-    if present is not None:
-        keyless = int(len(ts) - present.sum())
+    if keyed is not None:
+        keyless = int(len(ts) - keyed.sum())
         if keyless and stream in binding.query.preserved:
-            alone = arrivals.take(np.flatnonzero(~present))
+            alone = arrivals.take(np.flatnonzero(~keyed))
         if binding.query.counts:
-            arrivals = replace(arrivals, mute=~present)
+            arrivals = replace(arrivals, mute=~keyed)
         else:
-            arrivals = arrivals.take(np.flatnonzero(present))
+            arrivals = arrivals.take(np.flatnonzero(keyed))
+            ordered = None if ordered is None else ordered[keyed]
+    if ordered is not None and binding.query.how == "inner" and not binding.query.counts:
+        # What has no place in an order meets nothing; where it may come out alone, it waits.
+        keyless += int(len(ordered) - ordered.sum())
+        arrivals = arrivals.take(np.flatnonzero(ordered))
     return Released(arrivals.in_time_order(), late, keyless, filtered, alone)
 
 

@@ -5,7 +5,8 @@ A function of the user's gets columns in the types they came in; all else works 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Final
 
@@ -26,7 +27,7 @@ from penstock.model.predicate import (
 from penstock.state.arena import Flags
 from penstock.state.storage import as_given
 
-__all__ = ["Columns", "holds"]
+__all__ = ["Columns", "evaluated", "holds"]
 
 Columns = Callable[[int, str], pa.Array]  # of a stream, by name
 
@@ -55,16 +56,30 @@ def holds(
     """
     if isinstance(predicate, Call):
         return _called(predicate, columns, rows, schemas)
-    try:
+    with _told(predicate.columns):
         answer = _answer(predicate, columns)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        names = sorted(column.name for column in predicate.columns)
-        raise SchemaError(
-            f"the columns {names} cannot be compared as where= does: {error}; cast them first"
-        ) from error
     if isinstance(answer, pa.Scalar):  # of constants only
         return np.full(rows, bool(answer.as_py()))
     return _true(answer)
+
+
+def evaluated(expression: Expression, columns: Columns) -> pa.Array:
+    """The values of an expression."""
+    with _told(expression.columns):
+        values: pa.Array = _value(expression, columns)
+    return values
+
+
+@contextmanager
+def _told(columns: Collection[Column]) -> Iterator[None]:
+    """What Arrow cannot compute, in the words of the user."""
+    try:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        names = sorted(column.name for column in columns)
+        raise SchemaError(
+            f"the columns {names} cannot be compared as where= does: {error}; cast them first"
+        ) from error
 
 
 def _true(answer: Any) -> Flags:

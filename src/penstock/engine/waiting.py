@@ -85,7 +85,7 @@ class Waiting:
         columns = [arrivals.columns[name] for name in self._query.keys[stream]]
         mute = np.zeros(len(arrivals), np.bool_) if arrivals.mute is None else arrivals.mute
         words = self._identities.words(columns, arrivals.keys, np.flatnonzero(~mute))
-        return replace(arrivals, keys=words)
+        return replace(arrivals, words=words.reshape(1, -1))
 
     def forget_keys(self, windows: Windows) -> None:
         """Let go of identities that no tuple has, from time to time."""

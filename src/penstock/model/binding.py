@@ -15,8 +15,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.errors import SchemaError
+from penstock.model.access import Equal, Ordered
 from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN, given_schema
-from penstock.model.keys import KeyKind, common_kind
+from penstock.model.keys import KeyKind, common_kind, is_text
+from penstock.model.predicate import Column
 from penstock.model.query import Query
 
 __all__ = ["EVENT_TIME", "Binding", "OutputColumn"]
@@ -38,14 +40,14 @@ class OutputColumn:
 class Binding:
     """schemas: of each stream, None while unknown.
 
-    key_kinds: how each key column is compared.
+    kinds: of each group of columns that must be equal, how each column is compared.
     output: the output columns of the bound streams, `event_time` not among them.
     kept: the columns of each stream that its window must keep: keys, and what comes out.
     """
 
     query: Query
     schemas: tuple[pa.Schema | None, ...]
-    key_kinds: tuple[KeyKind, ...]
+    kinds: tuple[tuple[KeyKind, ...], ...]
     output: tuple[OutputColumn, ...]
     kept: tuple[tuple[str, ...], ...]
     event_time: pa.DataType
@@ -54,7 +56,13 @@ class Binding:
     def of(cls, query: Query) -> Binding:
         """Nothing known yet."""
         nothing = (None,) * len(query.streams)
-        return cls(query, nothing, (), (), ((),) * len(nothing), pa.timestamp("us"))
+        unknown = ((),) * len(query.access.groups)
+        return cls(query, nothing, unknown, (), ((),) * len(nothing), pa.timestamp("us"))
+
+    @property
+    def key_kinds(self) -> tuple[KeyKind, ...]:
+        """How each key column is compared."""
+        return self.kinds[0] if self.query.keys[0] else ()
 
     @property
     def exact(self) -> bool:
@@ -77,7 +85,7 @@ class Binding:
         return Binding(
             self.query,
             tuple(schemas),
-            _key_kinds(self.query, bound),
+            _kinds(self.query, bound),
             output,
             tuple(
                 _kept(self.query, stream, schema, output) for stream, schema in enumerate(schemas)
@@ -118,19 +126,51 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
             f"time column {time_column!r} of stream {name!r} has type {time}; "
             "cast it to a timestamp, or to int64 microseconds since the epoch"
         )
-    for column in query.keys[stream]:
-        common_kind([schema.field(column).type], [f"{name}.{column}"])
+    for word in query.access.words[stream]:
+        for column in word.columns if isinstance(word, Equal) else ():
+            common_kind([schema.field(column).type], [f"{name}.{column}"])
 
 
-def _key_kinds(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[KeyKind, ...]:
+def _kinds(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[tuple[KeyKind, ...], ...]:
+    """How the columns of each group are compared, by those of them that are known."""
+    _check_order(query, bound)
     kinds = []
-    for columns in zip(*(query.keys[stream] for stream in bound), strict=True):
-        types, what = [], []
-        for stream, column in zip(bound, columns, strict=True):
-            types.append(bound[stream].field(column).type)
-            what.append(f"{query.names[stream]}.{column}")
-        kinds.append(common_kind(types, what))
+    for group in query.access.groups:
+        known = [stream for stream in group if stream in bound]
+        words = [query.access.words[stream][group[stream]] for stream in known]
+        columns = zip(*(word.columns for word in words if isinstance(word, Equal)), strict=True)
+        kinds.append(
+            tuple(
+                common_kind(
+                    [
+                        bound[stream].field(name).type
+                        for stream, name in zip(known, names, strict=True)
+                    ],
+                    [f"{query.names[s]}.{name}" for s, name in zip(known, names, strict=True)],
+                )
+                for names in columns
+            )
+        )
     return tuple(kinds)
+
+
+def _check_order(query: Query, bound: Mapping[int, pa.Schema]) -> None:
+    """Text has no place among numbers and times."""
+    words = query.access.words
+    for relation in query.access.relations:
+        sides = []
+        for stream, number in (relation.left, relation.right):
+            word = words[stream][number]
+            if (
+                stream in bound
+                and isinstance(word, Ordered)
+                and isinstance(word.expression, Column)
+            ):
+                kind = bound[stream].field(word.expression.name).type
+                sides.append((f"{query.names[stream]}.{word.expression.name}", kind))
+        if len({is_text(kind) for _, kind in sides if not pt.is_null(kind)}) > 1:
+            got = " and ".join(f"{name} is {kind}" for name, kind in sides)
+            raise SchemaError(f"columns cannot be compared by order: {got}; cast one of them")
 
 
 def _output(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[OutputColumn, ...]:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 from penstock.model.predicate import Column, Comparison, Predicate
 
-__all__ = ["divided", "keys_of"]
+__all__ = ["chosen_of", "classes", "divided", "is_equality", "keys_of"]
 
 
 def keys_of(predicates: Sequence[Predicate], streams: int) -> tuple[tuple[str, ...], ...]:
     """The key columns of each stream; none where no class is over all streams."""
     keys: list[list[str]] = [[] for _ in range(streams)]
-    for together in _classes(predicates):
-        chosen = {column.stream: column.name for column in sorted(together, key=_place)[::-1]}
+    for together in classes(predicates):
+        chosen = chosen_of(together)
         if len(chosen) == streams:
             for stream in range(streams):
                 keys[stream].append(chosen[stream])
@@ -38,23 +38,30 @@ def divided(
     return tuple(filters), tuple(residuals)
 
 
-def _classes(predicates: Sequence[Predicate]) -> list[set[Column]]:
-    classes: list[set[Column]] = []
+def classes(predicates: Sequence[Predicate], op: str = "=") -> list[set[Column]]:
+    """The sets of columns that such predicates make equal."""
+    found: list[set[Column]] = []
     for predicate in predicates:
-        if _is_equality(predicate):
+        if is_equality(predicate, op):
             joined = set(predicate.columns)
-            apart = [each for each in classes if not each & joined]
-            for each in classes:
+            apart = [each for each in found if not each & joined]
+            for each in found:
                 if each & joined:
                     joined |= each
-            classes = [*apart, joined]
-    return classes
+            found = [*apart, joined]
+    return found
 
 
-def _is_equality(predicate: Predicate) -> bool:
+def chosen_of(together: set[Column]) -> dict[int, str]:
+    """Of each stream in a class one column, the first by name."""
+    return {column.stream: column.name for column in sorted(together, key=_place)[::-1]}
+
+
+def is_equality(predicate: Predicate, op: str = "=") -> bool:
+    """Whether plain columns of two streams are compared so."""
     return (
         isinstance(predicate, Comparison)
-        and predicate.op == "="
+        and predicate.op == op
         and isinstance(predicate.left, Column)
         and isinstance(predicate.right, Column)
         and predicate.left.stream != predicate.right.stream
@@ -62,7 +69,7 @@ def _is_equality(predicate: Predicate) -> bool:
 
 
 def _is_in_key(predicate: Predicate, keys: Sequence[Sequence[str]]) -> bool:
-    if not _is_equality(predicate):
+    if not is_equality(predicate):
         return False
     left, right = sorted(predicate.columns, key=_place)
     pairs = zip(keys[left.stream], keys[right.stream], strict=True)

@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from penstock.errors import SchemaError
 
-__all__ = ["KeyKind", "common_kind", "value_type"]
+__all__ = ["KeyKind", "common_kind", "is_text", "value_type"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ def _text(data_type: pa.DataType) -> bool:
 def _bytes(data_type: pa.DataType) -> bool:
     tests = (pt.is_binary, pt.is_large_binary, pt.is_binary_view, pt.is_fixed_size_binary)
     return any(test(data_type) for test in tests)
+
+
+def is_text(data_type: pa.DataType) -> bool:
+    """Whether values are compared byte by byte."""
+    return _text(value_type(data_type)) or _bytes(value_type(data_type))
 
 
 def _same(types: Sequence[pa.DataType]) -> pa.DataType | None:

@@ -1,8 +1,8 @@
 """A plan: how a join is evaluated. Any plan gives the same answer; only the cost differs.
 
 Kang, Naughton and Viglas choose an index for each window; Golab and Özsu choose for each
-stream the order in which its arrivals probe the other windows. Planner and engine meet
-only here.
+stream the order in which its arrivals probe the other windows. A window that is found by
+several things has an index for each (model.access). Planner and engine meet only here.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from penstock.errors import PlanError
+from penstock.model.access import Equal, Word
 from penstock.model.query import Query
+from penstock.model.steps import Step, linked_order, steps_of
 
-__all__ = ["DEFAULT_BUCKETS", "INDEX_NAMES", "Index", "Plan", "parse_index"]
+__all__ = ["DEFAULT_BUCKETS", "INDEX_NAMES", "Index", "Indexes", "Plan", "parse_index"]
 
-INDEX_NAMES: Final = ("hash", "buckets", "scan")
+TREES: Final = ("bplus_tree", "t_tree")
+INDEX_NAMES: Final = ("hash", "buckets", *TREES, "scan")
 DEFAULT_BUCKETS: Final = 1024
 _MAX_BUCKETS: Final = 1 << 28
 _INDEX_TEXT: Final = re.compile(r"(\w+)(?:\((\d+)\))?")
@@ -25,10 +28,11 @@ _INDEX_TEXT: Final = re.compile(r"(\w+)(?:\((\d+)\))?")
 
 @dataclass(frozen=True)
 class Index:
-    """How a window finds the tuples of a key.
+    """How a window finds tuples.
 
     hash: a directory of the distinct keys, each with the chain of its tuples.
     buckets: a fixed number of chains that keys share.
+    bplus_tree, t_tree: in order, so that ranges are found as well as keys.
     scan: no index; the whole window is read (nested loops).
     """
 
@@ -48,9 +52,13 @@ class Index:
     def __str__(self) -> str:
         return f"{self.name}({self.buckets})" if self.buckets else self.name
 
+    def serves(self, word: Word) -> bool:
+        """Whether what is asked of a word can be found by it."""
+        return isinstance(word, Equal) or self.name in (*TREES, "scan")
+
 
 def parse_index(value: str | Index) -> Index:
-    """An index from its text: 'hash', 'scan', 'buckets' or 'buckets(4096)'."""
+    """An index from its text: one of INDEX_NAMES, or 'buckets(4096)'."""
     if isinstance(value, Index):
         return value
     match = _INDEX_TEXT.fullmatch(value) if isinstance(value, str) else None
@@ -62,49 +70,92 @@ def parse_index(value: str | Index) -> Index:
     return Index(name, int(count) if count else DEFAULT_BUCKETS if name == "buckets" else 0)
 
 
+Indexes = str | Index | Mapping[str, str | Index | Sequence[str | Index]]
+
+_NO_INDEX: Final = Index("scan")
+
+
 @dataclass(frozen=True)
 class Plan:
-    """indexes: one for each window. probe_orders: for each stream, the other streams in
-    the order its arrivals probe them."""
+    """indexes: of each window, one for each of its paths. probe_orders: for each stream, the
+    other streams in the order its arrivals probe them. steps: what follows from these."""
 
-    indexes: tuple[Index, ...]
+    indexes: tuple[tuple[Index, ...], ...]
     probe_orders: tuple[tuple[int, ...], ...]
+    steps: tuple[tuple[Step, ...], ...]
 
     @classmethod
     def of(
         cls,
         query: Query,
-        indexes: str | Index | Mapping[str, str | Index] | None = None,
+        indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
     ) -> Plan:
-        """The plan a user asked for; what is not given is `hash`, in the streams' order."""
-        chosen: Mapping[str, str | Index]
-        if indexes is None:
-            chosen = {}
-        elif isinstance(indexes, Mapping):
+        """The plan a user asked for. What is not given: `hash` for what must be equal and
+        `bplus_tree` for what has an order, and next always a stream that is linked."""
+        chosen: Mapping[str, Any] = {}
+        if isinstance(indexes, Mapping):
             chosen = indexes
-        else:
+        elif indexes is not None:
             chosen = dict.fromkeys(query.names, indexes)
-        orders = probe_orders or {}
-        for what, given in (("indexes", chosen), ("probe_orders", orders)):
-            for name in given:
+        given = probe_orders or {}
+        for what, names in (("indexes", chosen), ("probe_orders", given)):
+            for name in names:
                 if name not in query.names:
                     raise PlanError(
                         f"{what} names {name!r}, which is no stream; the streams are {query.names}"
                     )
-        everyone = range(len(query.names))
-        probes = []
-        for own, name in enumerate(query.names):
-            others = tuple(other for other in everyone if other != own)
-            order = orders.get(name)
-            if order is not None:
-                if sorted(order) != sorted(query.names[other] for other in others):
-                    raise PlanError(
-                        f"the probe order of {name!r} must name every other stream once, "
-                        f"got {tuple(order)}"
-                    )
-                others = tuple(query.position(other) for other in order)
-            probes.append(others)
+        access = query.access
+        orders = [_probe_order(query, own, given.get(name)) for own, name in enumerate(query.names)]
+        steps = tuple(steps_of(access, own, order) for own, order in enumerate(orders))
+        asked = {(step.window, step.word) for of_origin in steps for step in of_origin}
         return cls(
-            tuple(parse_index(chosen.get(name, "hash")) for name in query.names), tuple(probes)
+            tuple(
+                tuple(
+                    index if (window, word) in asked else _NO_INDEX
+                    for word, index in enumerate(_indexes(query, window, chosen.get(name)))
+                )
+                for window, name in enumerate(query.names)
+            ),
+            tuple(orders),
+            steps,
         )
+
+
+def _probe_order(query: Query, own: int, given: Sequence[str] | None) -> tuple[int, ...]:
+    if given is None:
+        return linked_order(query.access, own, len(query.names))
+    others = [name for name in query.names if name != query.names[own]]
+    if sorted(given) != sorted(others):
+        raise PlanError(
+            f"the probe order of {query.names[own]!r} must name every other stream once, "
+            f"got {tuple(given)}"
+        )
+    return tuple(query.position(name) for name in given)
+
+
+def _indexes(query: Query, window: int, given: Any) -> list[Index]:
+    """An index for each path of a window; one that is given for all is for those it serves."""
+    words, name = query.access.words[window], query.names[window]
+    usual = [Index("hash" if isinstance(word, Equal) else "bplus_tree") for word in words]
+    if given is None:
+        return usual
+    if isinstance(given, str | Index) or not isinstance(given, Sequence):
+        one = parse_index(given)
+        served = [one.serves(word) for word in words]
+        if any(served):
+            return [one if serves else each for serves, each in zip(served, usual, strict=True)]
+        given = [one] * len(words)
+    if len(given) != len(words):
+        raise PlanError(
+            f"window {name!r} is found by {len(words)} things, got {len(given)} indexes for it; "
+            "give one for each, or one for all"
+        )
+    listed = [parse_index(each) for each in given]
+    for index, word in zip(listed, words, strict=True):
+        if not index.serves(word):
+            raise PlanError(
+                f"an index of {index.name!r} finds what is equal, and window {name!r} is asked for "
+                f"what is less, greater or near; use one of {(*TREES, 'scan')}"
+            )
+    return listed

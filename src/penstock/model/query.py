@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, Self
 
 from penstock.errors import QueryError
+from penstock.model.access import Access, access_paths
 from penstock.model.column_name import split_name
 from penstock.model.duration import Duration, signed_us
 from penstock.model.key_terms import divided, keys_of
@@ -107,6 +108,7 @@ class Query:
             else _bounds(self.streams, within, self.between, self.closed)
         )
         derived(self, "windows", windows)
+        _check_key(self)
         _check_how(self.how, self.names)
         derived(self, "selected", _selected(self.names, self.select))
         _check_given_out(self)
@@ -127,6 +129,11 @@ class Query:
         streams = list(self.streams)
         streams[stream] = replace(streams[stream], window=window)
         return replace(self, streams=streams)
+
+    @cached_property
+    def access(self) -> Access:
+        """By what the tuples of its windows can be found."""
+        return access_paths(self.keys, self.residuals)
 
     @cached_property
     def preserved(self) -> tuple[int, ...]:
@@ -198,6 +205,15 @@ def _description(where: Where | None) -> str | list[str] | None:
     if where is None or isinstance(where, str):
         return where
     return [str(part) for part in ([where] if isinstance(where, Udf) else where)]
+
+
+def _check_key(query: Query) -> None:
+    for name, window in zip(query.names, query.windows, strict=True):
+        if window.per_key and not query.keys[0]:
+            raise QueryError(
+                f"stream {name!r} has a window of {window}, and where= makes no columns of all "
+                "streams equal, so there is no key; count rows without 'per key', or give on="
+            )
 
 
 def _check_how(how: Any, names: Sequence[str]) -> None:

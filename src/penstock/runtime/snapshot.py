@@ -24,13 +24,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.words import tuple_words
 from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.state import matches
 from penstock.state.arena import Flags, Words
-from penstock.state.keys import key_words
 from penstock.state.payload import Payload
 from penstock.state.pieces import in_pieces
 from penstock.state.storage import as_given, as_kept
@@ -164,14 +164,12 @@ def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) ->
     all_times = times["ts"].to_numpy().astype(np.int64, copy=False)
     for batch in rows.to_batches():
         columns = {column: as_kept(batch.column(column)) for column in binding.kept[stream]}
-        keys, present = key_words(
-            [columns[key] for key in query.keys[stream]], binding.key_kinds, len(batch)
-        )
+        words, keyed, _ = tuple_words(binding, stream, columns, len(batch))
         ts = all_times[done : done + len(batch)]
         done += len(batch)
         if len(batch):
-            mute = ~present if query.counts and present is not None else None
-            yield Arrivals(ts, keys, columns, mute)
+            mute = ~keyed if query.counts and keyed is not None else None
+            yield Arrivals(ts, words, columns, mute)
 
 
 def _check_query(join: Join, description: str) -> None:

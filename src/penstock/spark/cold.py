@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.words import tuple_words
 from penstock.engine.clock import BEGINNING
 from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.envelope import seal, unseal
 from penstock.state.arena import Flags, Words
-from penstock.state.keys import key_words
 from penstock.state.storage import kept_type
 
 __all__ = [
@@ -262,9 +262,8 @@ def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) 
             columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
-    key_columns = [columns[key] for key in binding.query.keys[stream]]
-    keys, present = key_words(key_columns, binding.key_kinds, len(ts))
-    mute = ~present if binding.query.counts and present is not None else None
-    arrivals = Arrivals(ts, keys, columns, mute)
+    words, keyed, _ = tuple_words(binding, stream, columns, len(ts))
+    mute = ~keyed if binding.query.counts and keyed is not None else None
+    arrivals = Arrivals(ts, words, columns, mute)
     alive = ts >= after
     return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))

@@ -163,7 +163,7 @@ class Segments:
 
         def arrivals(sequences: Words) -> Arrivals:
             ts = windows.timestamps(stream, sequences)
-            return Arrivals(ts, sequences, payload.take_all(sequences))
+            return Arrivals(ts, sequences.reshape(1, -1), payload.take_all(sequences))
 
         return in_pieces(live, arrivals)
 

@@ -5,17 +5,27 @@ map, one allocation to account for. Kernels see it through the views of a `State
 with named fields. Payload columns are not in it.
 
     join        1 JOIN record
-    windows     n WINDOW records, then their probe orders, then the frames of a probe
-    ring 0      RECORD, RECORD, ...      a power of two of them
+    windows     n WINDOW records
+    paths       a PATH record for each thing by which a window's tuples are found
+    directories a DIRECTORY record for each group of columns that must be equal
+    steps       the STEPs of a probe, for each stream that an arrival may be of
+    checks      what these STEPs ask for
+    frames      what a probe remembers at each depth
+    ring 0      RECORD, RECORD, ...      a power of two of them, for path 0
     ring 1      ...
-    buckets     the bucket heads of the windows that have them
-    directory   one entry for each distinct key, shared by all windows that are hashed
+    buckets     the bucket heads of the paths that have them
+    nodes       those of the paths that are trees
+    entries     of the directories: one for each distinct key, shared by all windows in it
 
 A tuple has a sequence number, counted per window from its first arrival. It lives at ring
 position `sequence & mask`. Worked example, a ring of 4 that has seen 6 tuples and lost 3:
 
     position   0    1    2    3
     sequence   4    5    .    3          tail = 3 (oldest), head = 6 (next to come)
+
+A tuple has one record for each path of its window, with that path's word and link, all at the
+same position; time, DEAD and MUTE are the same in all of them, other marks only in the first.
+So what goes along a path reads its own records and no others. Nearly every window has one path.
 
 A record's fields stand side by side, 24 bytes in all: reading them as words of a plain
 integer array was measured twice as slow.
@@ -32,8 +42,9 @@ from penstock.model.query import MAX_STREAMS
 from penstock.state.jit import kernel
 
 __all__ = [
-    "DEAD", "JOIN", "MATCHED", "MUTE", "RANKS", "RANK_SHIFT", "RECORD", "WINDOW", "Flags",
-    "State", "Words", "header_bytes", "record_at", "view",
+    "CHECK", "CURSOR", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MUTE", "PATH", "RANKS",
+    "RANK_SHIFT", "RECORD", "SPARE_DEPTH", "STEP", "WINDOW", "Flags", "Shape", "State", "Words",
+    "header_bytes", "record_at", "view", "word_at",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
@@ -52,28 +63,23 @@ def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
     return np.dtype((np.record, list(fields)))
 
 
+# Padding, here and below: descriptors fill whole cache lines.
 JOIN: Final = _record(
     ("streams", "i8"),
     ("watermark", "i8"),  # what both it and the current arrival have passed may expire
-    ("directory", "i8"),  # where the directory starts, in words of the arena
-    ("directory_size", "i8"),  # its entries, a power of two; 0 when no window is hashed
-    ("filled", "i8"),  # entries in use, those of keys without live tuples included
-    # Padding, here and below: descriptors fill whole cache lines.
-    ("spare0", "i8"),
-    ("spare1", "i8"),
-    ("spare2", "i8"),
+    *((f"spare{number}", "i8") for number in range(6)),
 )
 WINDOW: Final = _record(
     ("length_us", "i8"),
-    ("kind", "i8"),  # which index, a kind of state.indexes
-    ("ring", "i8"),  # where the ring starts, in records of the arena
+    ("paths", "i8"),  # the first of its paths
+    ("ring", "i8"),  # where the ring of its first path starts, in records of the arena
     ("mask", "i8"),  # ring positions - 1
     ("tail", "i8"),  # sequence number of the oldest tuple
     ("head", "i8"),  # sequence number of the next tuple
     ("live", "i8"),  # tuples in the window
     ("expired", "i8"),  # tuples that have left it
-    ("buckets", "i8"),  # where its bucket heads start, in words of the arena
-    ("bucket_count", "i8"),
+    ("words", "i8"),  # how many paths it has
+    ("trees", "i8"),  # how many of them are trees
     ("cursor", "i8"),  # next arrival of the chunk
     ("end", "i8"),  # end of this stream's arrivals in the chunk
     ("slot_us", "i8"),  # the size of tumbling slots; 0 without
@@ -81,48 +87,123 @@ WINDOW: Final = _record(
     ("per_key", "i8"),  # whether these are counted for each key
     ("spare0", "i8"),
 )
+PATH: Final = _record(
+    ("window", "i8"),  # whose
+    ("kind", "i8"),  # which index, a kind of state.indexes
+    ("ring", "i8"),  # where its ring starts, in records of the arena
+    ("mask", "i8"),  # ring positions - 1
+    ("directory", "i8"),  # the directory of its group; -1 without
+    ("buckets", "i8"),  # where its bucket heads start, in words of the arena
+    ("bucket_count", "i8"),
+    # Of a tree: see state.nodes.
+    ("nodes", "i8"),
+    ("node_room", "i8"),
+    ("root", "i8"),
+    ("height", "i8"),
+    ("free", "i8"),
+    ("fresh", "i8"),
+    ("entries", "i8"),
+    ("spare0", "i8"),
+    ("spare1", "i8"),
+)
+DIRECTORY: Final = _record(
+    ("start", "i8"),  # where its entries start, in words of the arena
+    ("places", "i8"),  # its entries, a power of two; 0 when no window is hashed by it
+    ("filled", "i8"),  # entries in use, those of keys without live tuples included
+    *((f"spare{number}", "i8") for number in range(5)),
+)
+# A step of a probe (model.steps). keyed: what is asked for is the first word of the arrival.
+STEP: Final = _record(
+    ("window", "i8"),
+    ("path", "i8"),
+    ("kind", "i8"),  # the index of the path, or a scan where nothing is asked for
+    ("keyed", "i8"),
+    ("bounds", "i8"),  # the first of its checks
+    ("filters", "i8"),  # the first that is of another path
+    ("stop", "i8"),  # behind the last
+    ("spare0", "i8"),
+)
+# path: the word that is checked. source: of the word that it is checked by, a path.
+CHECK: Final = _record(
+    ("path", "i8"),
+    ("source", "i8"),
+    ("op", "i8"),
+    ("epsilon", "f8"),
+    *((f"spare{number}", "i8") for number in range(4)),
+)
 RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 
+_FRAME_WORDS: Final = 8
+CURSOR: Final = 7  # of a frame: where a tree was last read
+SPARE_DEPTH: Final = MAX_STREAMS - 1  # of the frames: that of no step
 
-_ROW: Final = 8 * MAX_STREAMS
-_FRAME: Final = 32
+
+class Shape(NamedTuple):
+    """How many there are of what stands before the rings."""
+
+    streams: int
+    paths: int
+    directories: int
+    checks: int
 
 
 class State(NamedTuple):
     """Views of one arena. halves[2 * w] and halves[2 * w + 1] are the halves of words[w].
 
-    orders[s]: the windows that arrivals of stream s probe, in order. frames[d]: what a probe
-    remembers at depth d. (Not fields of the records: numba makes an array object for each
-    access to an array inside a record, and the loop took four times as long.)
+    steps[s, d]: what arrivals of stream s probe at depth d. frames[d]: what a probe remembers
+    there. (Not fields of the records: numba makes an array object for each access to an array
+    inside a record, and the loop took four times as long.)
     """
 
     join: Any
     windows: Any
-    orders: Words
+    paths: Any
+    directories: Any
+    steps: Any
+    checks: Any
     frames: Words
     records: Any
     words: Words
     halves: npt.NDArray[np.int32]
 
 
-def header_bytes(streams: int) -> int:
+def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
+    """What stands before the rings, in the order of `State`."""
+    frame = np.dtype((np.int64, _FRAME_WORDS))
+    return [
+        (JOIN, 1),
+        (WINDOW, shape.streams),
+        (PATH, shape.paths),
+        (DIRECTORY, shape.directories),
+        (STEP, shape.streams * MAX_STREAMS),
+        (CHECK, shape.checks),
+        (frame, MAX_STREAMS),
+    ]
+
+
+def header_bytes(shape: Shape) -> int:
     """Bytes before the first ring."""
-    return JOIN.itemsize + streams * (WINDOW.itemsize + _ROW) + MAX_STREAMS * _FRAME
+    return sum(count * part.itemsize for part, count in _parts(shape))
 
 
-def view(arena: npt.NDArray[np.uint8], streams: int) -> State:
+def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
     """The arena as kernels see it."""
-    windows = JOIN.itemsize
-    orders = windows + streams * WINDOW.itemsize
-    frames = orders + streams * _ROW
-    end = frames + MAX_STREAMS * _FRAME
+    views, begin = [], 0
+    for part, count in _parts(shape):
+        end = begin + count * part.itemsize
+        views.append(arena[begin:end].view(part.base))
+        begin = end
+    join, windows, paths, directories, steps, checks, frames = views
     # A whole number of records: rings start at such, what is behind them may not.
     whole = arena[: arena.nbytes // RECORD.itemsize * RECORD.itemsize]
     return State(
-        arena[:windows].view(JOIN),
-        arena[windows:orders].view(WINDOW),
-        arena[orders:frames].view(np.int64).reshape(streams, -1),
-        arena[frames:end].view(np.int64).reshape(MAX_STREAMS, -1),
+        join,
+        windows,
+        paths,
+        directories,
+        steps.reshape(shape.streams, MAX_STREAMS),
+        checks,
+        frames.reshape(MAX_STREAMS, _FRAME_WORDS),
         whole.view(RECORD),
         arena.view(np.int64),
         arena.view(np.int32),
@@ -134,3 +215,10 @@ def record_at(state: State, number: int, sequence: int) -> Any:
     """The record of a tuple."""
     window = state.windows[number]
     return state.records[window.ring + (sequence & window.mask)]
+
+
+@kernel
+def word_at(state: State, path: int, sequence: int) -> Any:
+    """The record of a tuple for one path of its window."""
+    descriptor = state.paths[path]
+    return state.records[descriptor.ring + (sequence & descriptor.mask)]

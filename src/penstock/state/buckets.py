@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.state.arena import DEAD, MUTE, State, record_at
+from penstock.state.arena import DEAD, MUTE, State, word_at
 from penstock.state.directory import slot
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow, link_to
@@ -18,31 +18,32 @@ __all__ = ["clear", "first", "following", "insert"]
 
 
 @kernel
-def _bucket(window: Any, key: int) -> int:
+def _bucket(path: Any, key: int) -> int:
     """The half where the bucket of a key is."""
-    return 2 * window.buckets + slot(key, window.bucket_count)
+    return 2 * path.buckets + slot(key, path.bucket_count)
 
 
 @kernel
 def clear(state: State, number: int) -> None:
-    """Empty all buckets of a window."""
-    window = state.windows[number]
-    for bucket in range(window.bucket_count):
-        state.halves[2 * window.buckets + bucket] = 0
+    """Empty all buckets of a path."""
+    path = state.paths[number]
+    for bucket in range(path.bucket_count):
+        state.halves[2 * path.buckets + bucket] = 0
 
 
 @kernel
 def _matching(state: State, number: int, key: int, sequence: int) -> int:
     """The first tuple of a key in a chain from `sequence` on."""
-    window = state.windows[number]
-    bucket = _bucket(window, key)
+    path = state.paths[number]
+    window = state.windows[path.window]
+    bucket = _bucket(path, key)
     while sequence != NOWHERE:
-        record = record_at(state, number, sequence)
+        record = word_at(state, number, sequence)
         if record.marks & MUTE:  # a link to what was there before
             return NOWHERE
         if record.key == key and not record.marks & DEAD:
             return sequence
-        if record.key != key and _bucket(window, record.key) != bucket:
+        if record.key != key and _bucket(path, record.key) != bucket:
             return NOWHERE
         sequence = follow(window, sequence, record.older)
     return NOWHERE
@@ -51,23 +52,24 @@ def _matching(state: State, number: int, key: int, sequence: int) -> int:
 @kernel
 def first(state: State, number: int, key: int) -> int:
     """The newest tuple of a key, or NOWHERE."""
-    window = state.windows[number]
-    link = state.halves[_bucket(window, key)]
+    path = state.paths[number]
+    window = state.windows[path.window]
+    link = state.halves[_bucket(path, key)]
     return _matching(state, number, key, follow(window, window.head, link))
 
 
 @kernel
 def following(state: State, number: int, key: int, sequence: int) -> int:
     """The next older tuple of a key, or NOWHERE."""
-    window = state.windows[number]
-    older = record_at(state, number, sequence).older
+    window = state.windows[state.paths[number].window]
+    older = word_at(state, number, sequence).older
     return _matching(state, number, key, follow(window, sequence, older))
 
 
 @kernel
 def insert(state: State, number: int, sequence: int, key: int) -> int:
     """Make a tuple the newest of its bucket; the link to the one that was."""
-    bucket = _bucket(state.windows[number], key)
+    bucket = _bucket(state.paths[number], key)
     older = state.halves[bucket]
     state.halves[bucket] = link_to(sequence)
     return older

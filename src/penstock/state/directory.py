@@ -1,7 +1,7 @@
 """The hash index: a directory of distinct keys, each with the chains of its tuples.
 
-One directory serves all windows that are hashed on the key. An entry is the key and, for
-each window, the link to its newest tuple with that key. Two windows, 16 bytes:
+One directory serves all windows that are hashed on columns which must be equal. An entry is the
+key and, for each window, the link to its newest tuple with that key. Two windows, 16 bytes:
 
     |          key          |  newest 0 |  newest 1 |
 
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.state.arena import State, record_at
+from penstock.state.arena import State, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow, link_to
 
@@ -70,19 +70,19 @@ def slot(key: int, size: int) -> Any:
 
 
 @kernel
-def clear(state: State) -> None:
-    """Free all entries."""
-    join = state.join[0]
-    join.filled = 0
-    stride = entry_words(join.streams)
-    for place in range(join.directory_size):
-        state.halves[_links(join.directory + place * stride)] = FREE
+def clear(state: State, number: int) -> None:
+    """Free all entries of a directory."""
+    directory = state.directories[number]
+    directory.filled = 0
+    stride = entry_words(state.join[0].streams)
+    for place in range(directory.places):
+        state.halves[_links(directory.start + place * stride)] = FREE
 
 
 @kernel
-def has_room(state: State) -> bool:
+def has_room(state: State, number: int) -> bool:
     """Whether one more distinct key fits."""
-    return state.join[0].filled * 10 < state.join[0].directory_size * 6
+    return state.directories[number].filled * 10 < state.directories[number].places * 6
 
 
 @kernel
@@ -92,78 +92,81 @@ def is_free(state: State, entry: int) -> bool:
 
 
 @kernel
-def home(state: State, key: int) -> int:
+def home(state: State, number: int, key: int) -> int:
     """The word where the entry of a key starts, unless another key was there first."""
-    join = state.join[0]
-    return join.directory + slot(key, join.directory_size) * entry_words(join.streams)
+    directory = state.directories[number]
+    return directory.start + slot(key, directory.places) * entry_words(state.join[0].streams)
 
 
 @kernel
-def find(state: State, key: int) -> int:
+def find(state: State, number: int, key: int) -> int:
     """The word where the entry of a key starts, or the free entry where it would go."""
-    join = state.join[0]
-    stride = entry_words(join.streams)
-    place = slot(key, join.directory_size)
+    directory = state.directories[number]
+    stride = entry_words(state.join[0].streams)
+    place = slot(key, directory.places)
     while True:
-        entry = join.directory + place * stride
+        entry = directory.start + place * stride
         if state.words[entry] == key or is_free(state, entry):
             return entry
-        place = (place + 1) & (join.directory_size - 1)
+        place = (place + 1) & (directory.places - 1)
 
 
 @kernel
-def newest(state: State, number: int, entry: int) -> int:
+def newest(state: State, window: int, entry: int) -> int:
     """The link to the newest tuple of an entry in a window; in a free entry, anything."""
-    return state.halves[_links(entry) + number]
+    return state.halves[_links(entry) + window]
 
 
 @kernel
-def insert(state: State, number: int, sequence: int, entry: int) -> int:
+def insert(state: State, path: int, sequence: int, entry: int) -> int:
     """Make a tuple the newest of its entry; the link to the one that was."""
-    older = newest(state, number, entry)
+    descriptor = state.paths[path]
+    older = newest(state, descriptor.window, entry)
     if is_free(state, entry):
-        state.words[entry] = record_at(state, number, sequence).key
+        state.words[entry] = word_at(state, path, sequence).key
         for half in range(_links(entry), _links(entry) + state.join[0].streams):
             state.halves[half] = 0
-        state.join[0].filled += 1
+        state.directories[descriptor.directory].filled += 1
         older = 0
-    state.halves[_links(entry) + number] = link_to(sequence)
+    state.halves[_links(entry) + descriptor.window] = link_to(sequence)
     return older
 
 
 @kernel
-def _is_live(state: State, entry: int) -> bool:
+def _is_live(state: State, number: int, entry: int) -> bool:
     if is_free(state, entry):
         return False
-    for number in range(state.join[0].streams):
-        window = state.windows[number]
-        sequence = follow(window, window.head, newest(state, number, entry))
-        if sequence != NOWHERE and record_at(state, number, sequence).key == state.words[entry]:
-            return True
+    for path in range(len(state.paths)):
+        if state.paths[path].directory == number:
+            window = state.windows[state.paths[path].window]
+            link = newest(state, state.paths[path].window, entry)
+            sequence = follow(window, window.head, link)
+            if sequence != NOWHERE and word_at(state, path, sequence).key == state.words[entry]:
+                return True
     return False
 
 
 @kernel
-def live_keys(state: State) -> int:
+def live_keys(state: State, number: int) -> int:
     """How many keys have a tuple in some window. O(entries)."""
-    join = state.join[0]
-    stride = entry_words(join.streams)
+    directory = state.directories[number]
+    stride = entry_words(state.join[0].streams)
     count = 0
-    for place in range(join.directory_size):
-        if _is_live(state, join.directory + place * stride):
+    for place in range(directory.places):
+        if _is_live(state, number, directory.start + place * stride):
             count += 1
     return count
 
 
-def check(state: State, live: set[int]) -> None:
+def check(state: State, number: int, live: set[int]) -> None:
     """Raise AssertionError unless all keys of `live` are found, and the entries are sound."""
-    join = state.join[0]
+    directory = state.directories[number]
     keys = []
-    for place in range(int(join.directory_size)):
-        entry = int(join.directory) + place * int(entry_words(join.streams))
+    for place in range(int(directory.places)):
+        entry = int(directory.start) + place * int(entry_words(state.join[0].streams))
         if not is_free(state, entry):
             keys.append(int(state.words[entry]))
-            assert find(state, state.words[entry]) == entry
-    assert len(keys) == len(set(keys)) == join.filled
+            assert find(state, number, state.words[entry]) == entry
+    assert len(keys) == len(set(keys)) == directory.filled
     assert live <= set(keys)
-    assert (join.filled - 1) * 10 < join.directory_size * 6
+    assert (directory.filled - 1) * 10 < directory.places * 6

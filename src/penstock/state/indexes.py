@@ -1,11 +1,16 @@
-"""Every index behind the same verbs: clear, has_room, insert, and probe (first, following).
+"""Every index behind the same verbs: clear, has_room, insert, remove, probe (first, following).
 
-Kernels branch on the integer kind, so one compilation serves every combination of indexes.
-A further index is one more kind in `KINDS` and one more branch in each verb. There is no
-verb for removal: a tuple that has left its ring, or is marked DEAD, is passed over.
+An index is of one path of a window. Kernels branch on the integer kind, so one compilation serves
+every combination of indexes. A further index is one more kind in `KINDS` and one more branch in
+each verb. What is asked for is a range of words, from low to high; chains know equal words only,
+and are asked for no others. Tuples come from the greatest word to the least, and of one word from
+the newest to the oldest.
 
-`locate` finds what the verbs of one arrival have in common, the directory entry of its key,
-so that it is looked for once however many windows are probed.
+Chains are never told that a tuple is gone: one that has left its ring, or is marked DEAD, is
+passed over. Trees are told (`remove`), for they are found from above.
+
+`locate` finds what the verbs of one key have in common, its directory entry, so that it is looked
+for once however many windows are probed.
 """
 
 from __future__ import annotations
@@ -13,97 +18,132 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.state import buckets, directory, scan
-from penstock.state.arena import DEAD, MUTE, State, record_at
+from penstock.state.arena import CURSOR, DEAD, MUTE, SPARE_DEPTH, State, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow
 from penstock.state.prefetch import prefetch
 
 __all__ = [
     "BUCKETS", "HASH", "KINDS", "SCAN", "clear", "first", "following", "has_room", "insert",
-    "locate", "prepare",
+    "locate", "newest", "older", "prepare", "remove",
 ]  # fmt: skip
 
 HASH: Final = 0
 BUCKETS: Final = 1
 SCAN: Final = 2
 
-KINDS: Final = {"hash": HASH, "buckets": BUCKETS, "scan": SCAN}
+KINDS: Final = {"hash": HASH, "buckets": BUCKETS, "scan": SCAN, "bplus_tree": SCAN, "t_tree": SCAN}
 
 
 @kernel
 def clear(state: State) -> None:
     """Empty the indexes of all windows."""
-    directory.clear(state)
-    for number in range(state.join[0].streams):
-        buckets.clear(state, number)
+    for number in range(len(state.directories)):
+        directory.clear(state, number)
+    for path in range(len(state.paths)):
+        buckets.clear(state, path)
 
 
 @kernel
-def has_room(state: State, number: int) -> bool:
-    """Whether a tuple of any key can be inserted into a window."""
-    return state.windows[number].kind != HASH or directory.has_room(state)
+def has_room(state: State, window: int) -> bool:
+    """Whether a tuple with any words can be inserted into a window."""
+    begin = state.windows[window].paths
+    for path in range(begin, begin + state.windows[window].words):
+        descriptor = state.paths[path]
+        if descriptor.kind == HASH and not directory.has_room(state, descriptor.directory):
+            return False
+    return True
 
 
 @kernel
-def prepare(state: State, key: int) -> None:
+def prepare(state: State, path: int, key: int) -> None:
     """Have the directory entry of a key fetched, which will soon be located."""
-    if state.join[0].directory_size > 0:
-        prefetch(state.words, directory.home(state, key))
+    number = state.paths[path].directory
+    if number >= 0 and state.directories[number].places > 0:
+        prefetch(state.words, directory.home(state, number, key))
 
 
 @kernel
-def locate(state: State, key: int) -> int:
-    """Where everything hashed under a key is found; anything when nothing is hashed."""
-    return directory.find(state, key) if state.join[0].directory_size > 0 else 0
+def locate(state: State, path: int, key: int) -> int:
+    """Where all that is hashed under a key of a path's group is found; anything if nothing is."""
+    number = state.paths[path].directory
+    if number < 0 or state.directories[number].places == 0:
+        return 0
+    return directory.find(state, number, key)
 
 
 @kernel
-def insert(state: State, number: int, sequence: int, entry: int) -> None:
-    """Index the tuple whose record is at `sequence`; `entry` is where its key was located."""
-    kind = state.windows[number].kind
-    record = record_at(state, number, sequence)
-    if record.marks & MUTE:
-        return
+def insert(state: State, path: int, sequence: int, entry: int) -> None:
+    """Index a tuple that has its record; `entry` is where its key was located."""
+    kind = state.paths[path].kind
+    record = word_at(state, path, sequence)
     if kind == HASH:
-        record.older = directory.insert(state, number, sequence, entry)
+        record.older = directory.insert(state, path, sequence, entry)
     elif kind == BUCKETS:
-        record.older = buckets.insert(state, number, sequence, record.key)
+        record.older = buckets.insert(state, path, sequence, record.key)
 
 
 @kernel
-def _chained(state: State, number: int, key: int, sequence: int) -> int:
+def remove(state: State, window: int, sequence: int) -> None:
+    """Have a tuple taken out of the indexes of a window that must be told."""
+
+
+@kernel
+def _chained(state: State, path: int, key: int, sequence: int) -> int:
     """The first live tuple of a chain of one key, from `sequence` on."""
     while sequence != NOWHERE:
-        record = record_at(state, number, sequence)
+        record = word_at(state, path, sequence)
         if record.key != key or record.marks & MUTE:  # a link to what was there before
             return NOWHERE
         if not record.marks & DEAD:
             return sequence
-        sequence = follow(state.windows[number], sequence, record.older)
+        sequence = follow(state.windows[state.paths[path].window], sequence, record.older)
     return NOWHERE
 
 
 @kernel
-def first(state: State, number: int, key: int, entry: int) -> int:
-    """The newest candidate for a key, or NOWHERE."""
-    window = state.windows[number]
-    if window.kind == HASH:
+def first(state: State, path: int, kind: int, asked: tuple[int, int, int], depth: int) -> int:
+    """The first candidate of a path for what is asked (low, high, entry), or NOWHERE.
+
+    kind: of the index, or a scan of it. depth: of the frames, where trees remember their place.
+    """
+    low, high, entry = asked
+    if kind == HASH:
         if directory.is_free(state, entry):
             return NOWHERE
+        number = state.paths[path].window
         link = directory.newest(state, number, entry)
-        return _chained(state, number, key, follow(window, window.head, link))
-    if window.kind == BUCKETS:
-        return buckets.first(state, number, key)
-    return scan.first(state, number, key)
+        window = state.windows[number]
+        return _chained(state, path, low, follow(window, window.head, link))
+    if kind == BUCKETS:
+        return buckets.first(state, path, low)
+    return scan.first(state, path, low, high)
 
 
 @kernel
-def following(state: State, number: int, key: int, sequence: int) -> int:
-    """The next older candidate for a key, or NOWHERE."""
-    window = state.windows[number]
-    if window.kind == HASH:
-        link = record_at(state, number, sequence).older
-        return _chained(state, number, key, follow(window, sequence, link))
-    if window.kind == BUCKETS:
-        return buckets.following(state, number, key, sequence)
-    return scan.following(state, number, key, sequence)
+def following(
+    state: State, path: int, kind: int, asked: tuple[int, int, int], sequence: int, depth: int
+) -> int:
+    """The candidate after `sequence`, or NOWHERE."""
+    low, high, _ = asked
+    if kind == HASH:
+        window = state.windows[state.paths[path].window]
+        link = word_at(state, path, sequence).older
+        return _chained(state, path, low, follow(window, sequence, link))
+    if kind == BUCKETS:
+        return buckets.following(state, path, low, sequence)
+    return scan.following(state, path, low, high, sequence)
+
+
+@kernel
+def newest(state: State, window: int, key: int, entry: int) -> int:
+    """The newest tuple of a key in a window, or NOWHERE."""
+    path = state.windows[window].paths
+    return first(state, path, state.paths[path].kind, (key, key, entry), SPARE_DEPTH)
+
+
+@kernel
+def older(state: State, window: int, key: int, sequence: int) -> int:
+    """The next older of the same key, or NOWHERE; after `newest`, with nothing in between."""
+    path = state.windows[window].paths
+    return following(state, path, state.paths[path].kind, (key, key, 0), sequence, SPARE_DEPTH)

@@ -92,10 +92,11 @@ def outranked(state: State, number: int, begin: int, out: Words) -> int:
     for sequence in range(begin, window.head):
         record = record_at(state, number, sequence)
         key = record.key
-        if indexes.first(state, number, key, indexes.locate(state, key)) != sequence:
+        entry = indexes.locate(state, window.paths, key)
+        if indexes.newest(state, number, key, entry) != sequence:
             continue  # a newer one of its key sees to it
         new, own_rank = 1, record.marks >> RANK_SHIFT
-        older = indexes.following(state, number, key, sequence)
+        older = indexes.older(state, number, key, sequence)
         while older != NOWHERE:
             if older >= begin:
                 new += 1
@@ -105,5 +106,5 @@ def outranked(state: State, number: int, begin: int, out: Words) -> int:
                 break
             if behind >= window.rows:
                 count += unmatched(state, number, older, older + 1, out[count:])
-            older = indexes.following(state, number, key, older)
+            older = indexes.older(state, number, key, older)
     return count

@@ -15,13 +15,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock.state import indexes
-from penstock.state.arena import DEAD, MUTE, RANK_SHIFT, RANKS, State, Words, record_at
+from penstock.state.arena import (
+    DEAD,
+    MUTE,
+    RANK_SHIFT,
+    RANKS,
+    State,
+    Words,
+    record_at,
+    word_at,
+)
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 
 __all__ = [
     "MUTED", "append", "bury", "bury_outranked", "ends", "expire", "expire_all", "is_outranked",
-    "live_sequences", "sweep", "trim",
+    "live_sequences", "place", "sweep", "trim",
 ]  # fmt: skip
 
 
@@ -49,26 +58,42 @@ def is_outranked(state: State, number: int, newest: int, sequence: int) -> bool:
 
 
 @kernel
-def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
-    """Keep a tuple at the head and index it. The caller has made room.
+def place(state: State, number: int, ts: int, words: Any, at: int) -> None:
+    """Write an arrival to the head of the ring, where it is found by nothing but its place.
 
-    entry: where its key was located, or MUTED for a tuple without a key.
+    words[w, at] is its word for path w. The caller has made room.
     """
     window = state.windows[number]
-    marks = MUTE if entry == MUTED else 0
+    for word in range(window.words):
+        record = word_at(state, window.paths + word, window.head)
+        record.ts = ts
+        record.key = words[word, at]
+        record.marks = 0
+
+
+@kernel
+def append(state: State, number: int, entry: int) -> None:
+    """Keep the tuple that was placed at the head, and index it.
+
+    entry: where its first word was located, or MUTED for a tuple that meets nothing.
+    """
+    window = state.windows[number]
+    record = record_at(state, number, window.head)
     is_one_more = True
-    if window.per_key > 0:
-        newest = indexes.first(state, number, key, entry)
+    if window.per_key > 0 and entry != MUTED:
+        newest = indexes.newest(state, number, record.key, entry)
         if newest != NOWHERE:
             rank = _rank(state, number, newest) + 1
             # Once ranks have come round to where they began, all that were counted are gone.
             is_one_more = rank < window.rows and rank < RANKS
-            marks = (rank & (RANKS - 1)) << RANK_SHIFT
-    record = record_at(state, number, window.head)
-    record.ts = ts
-    record.key = key
-    record.marks = marks
-    indexes.insert(state, number, window.head, entry)
+            record.marks = (rank & (RANKS - 1)) << RANK_SHIFT
+    if entry == MUTED:
+        _mark(state, number, window.head, MUTE)
+    else:
+        indexes.insert(state, window.paths, window.head, entry)
+        for path in range(window.paths + 1, window.paths + window.words):
+            key = word_at(state, path, window.head).key
+            indexes.insert(state, path, window.head, indexes.locate(state, path, key))
     window.head += 1
     if is_one_more:
         window.live += 1
@@ -78,22 +103,27 @@ def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
 
 
 @kernel
+def _mark(state: State, number: int, sequence: int, mark: int) -> None:
+    window = state.windows[number]
+    for path in range(window.paths, window.paths + window.words):
+        word_at(state, path, sequence).marks |= mark
+
+
+@kernel
 def trim(state: State, number: int) -> None:
     """Drop from the tail what is more than a window of so many rows holds."""
     window = state.windows[number]
     if window.rows == 0 or window.per_key > 0:
         return
     while window.live > window.rows:
-        if not _is_dead(state, number, window.tail):
-            window.live -= 1
-            window.expired += 1
-        window.tail += 1
+        _drop_oldest(state, number)
 
 
 @kernel
 def bury(state: State, number: int, sequence: int) -> None:
-    """Leave a hole where a live tuple was. O(1)."""
-    record_at(state, number, sequence).marks |= DEAD
+    """Leave a hole where a live tuple was. O(1), and what its indexes need."""
+    indexes.remove(state, number, sequence)
+    _mark(state, number, sequence, DEAD)
     state.windows[number].live -= 1
 
 
@@ -116,12 +146,20 @@ def expire(state: State, number: int, watermark: int) -> None:
     """
     window = state.windows[number]
     while window.tail < window.head:
-        if not _is_dead(state, number, window.tail):
-            if not _has_passed(state, number, window.tail, watermark):
-                return
-            window.live -= 1
-            window.expired += 1
-        window.tail += 1
+        dead = _is_dead(state, number, window.tail)
+        if not dead and not _has_passed(state, number, window.tail, watermark):
+            return
+        _drop_oldest(state, number)
+
+
+@kernel
+def _drop_oldest(state: State, number: int) -> None:
+    window = state.windows[number]
+    if not _is_dead(state, number, window.tail):
+        indexes.remove(state, number, window.tail)
+        window.live -= 1
+        window.expired += 1
+    window.tail += 1
 
 
 @kernel
@@ -157,9 +195,11 @@ def bury_outranked(state: State, number: int) -> None:
     for sequence in range(window.tail, window.head):
         if not _is_dead(state, number, sequence):
             key = record_at(state, number, sequence).key
-            newest = indexes.first(state, number, key, indexes.locate(state, key))
+            entry = indexes.locate(state, window.paths, key)
+            newest = indexes.newest(state, number, key, entry)
             if is_outranked(state, number, newest, sequence):
-                record_at(state, number, sequence).marks |= DEAD  # counted as expired already
+                indexes.remove(state, number, sequence)
+                _mark(state, number, sequence, DEAD)  # counted as expired already
 
 
 @kernel

@@ -6,7 +6,7 @@ tiny windows nothing beats it.
 
 from __future__ import annotations
 
-from penstock.state.arena import DEAD, MUTE, State, record_at
+from penstock.state.arena import DEAD, MUTE, State, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 
@@ -14,18 +14,20 @@ __all__ = ["first", "following"]
 
 
 @kernel
-def first(state: State, number: int, key: int) -> int:
-    """The newest tuple of a key, or NOWHERE."""
-    return following(state, number, key, state.windows[number].head)
+def first(state: State, number: int, low: int, high: int) -> int:
+    """The newest tuple whose word is from low to high, or NOWHERE."""
+    head = state.windows[state.paths[number].window].head
+    return following(state, number, low, high, head)
 
 
 @kernel
-def following(state: State, number: int, key: int, sequence: int) -> int:
-    """The next older tuple of a key, or NOWHERE."""
+def following(state: State, number: int, low: int, high: int, sequence: int) -> int:
+    """The next older such tuple, or NOWHERE."""
+    tail = state.windows[state.paths[number].window].tail
     sequence -= 1
-    while sequence >= state.windows[number].tail:
-        record = record_at(state, number, sequence)
-        if record.key == key and not record.marks & (DEAD | MUTE):
+    while sequence >= tail:
+        record = word_at(state, number, sequence)
+        if low <= record.key <= high and not record.marks & (DEAD | MUTE):
             return sequence
         sequence -= 1
     return NOWHERE

@@ -19,19 +19,22 @@ from penstock.model.query import Query
 from penstock.model.window import Window
 from penstock.state import directory, indexes, ring
 from penstock.state.arena import (
+    DEAD,
     MUTE,
     RECORD,
+    SPARE_DEPTH,
     WINDOW,
     State,
     Words,
     header_bytes,
     record_at,
     view,
+    word_at,
 )
-from penstock.state.indexes import KINDS
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 from penstock.state.memory import CACHE_LINE, Memory
+from penstock.state.paths import NODE_BYTES, Paths
 from penstock.state.payload import Payload
 
 __all__ = ["Windows"]
@@ -54,17 +57,15 @@ class Windows:
         self.payloads: list[Payload | None] = [None] * len(query.streams)
         self.moves = [0] * len(query.streams)  # how often tuples got new sequence numbers, or ends
         self._sizes = [_SMALLEST_RING] * len(query.streams)
-        hashed = any(index.name == "hash" for index in plan.indexes)
-        self.state = self._allocate(directory.directory_size(1) if hashed else 0, self._sizes)
+        self._paths = Paths(query.access, plan)
+        sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
+        self.state = self._allocate(sizes, self._sizes)
         windows = self.state.windows
         # In arrivals, where these are counted in the place of time.
         windows["length_us"] = [window.arrivals or window.length_us for window in query.windows]
         windows["slot_us"] = [window.slot_us for window in query.windows]
         windows["rows"] = [window.rows for window in query.windows]
         windows["per_key"] = [window.per_key for window in query.windows]
-        self.state.windows["kind"] = [KINDS[index.name] for index in plan.indexes]
-        for stream, order in enumerate(plan.probe_orders):
-            self.state.orders[stream, : len(order)] = order
         indexes.clear(self.state)
 
     # What is in a window.
@@ -147,7 +148,7 @@ class Windows:
             sizes[number] = max(sizes[number], _ring_size(needed))
             moved.append(number)
         if moved:
-            self._rebuild(int(self.state.join["directory_size"][0]), sizes, moved)
+            self._rebuild(self.state.directories["places"].tolist(), sizes, moved)
 
     def resize(self, number: int, window: Window) -> None:
         """Give a window another length. Its tuples end anew: see `trim` for those that go."""
@@ -162,7 +163,7 @@ class Windows:
 
     def make_index_room(self) -> None:
         """A larger directory, or the same without its dead keys. Tuples stay where they are."""
-        self._rebuild(self._directory_size(), self._sizes, [])
+        self._rebuild(self._directory_sizes(), self._sizes, [])
 
     def shrink(self) -> None:
         """Give back what a burst left: rings of which less than an eighth is in use."""
@@ -176,23 +177,27 @@ class Windows:
                 sizes[number] = max(_ring_size(2 * (head - tail)), _LEAST_SHRUNK)
                 moved.append(number)
         if moved:
-            self._rebuild(self._directory_size(), sizes, moved)
+            self._rebuild(self._directory_sizes(), sizes, moved)
 
     def _live_in_all(self) -> int:
         return int(self.state.windows["live"].sum())
 
-    def _directory_size(self) -> int:
+    def _directory_sizes(self) -> list[int]:
         """Room for the live keys and as many again, and for a share of what a rebuild moves."""
-        if not int(self.state.join["directory_size"][0]):
-            return 0
-        keys = 2 * int(directory.live_keys(self.state)) + _SMALLEST_RING // 4
-        return directory.directory_size(max(keys, self._live_in_all() // _SHARE))
+        sizes = []
+        for number, is_hashed in enumerate(self._paths.hashed):
+            keys = 2 * int(directory.live_keys(self.state, number)) + _SMALLEST_RING // 4
+            size = directory.directory_size(max(keys, self._live_in_all() // _SHARE))
+            sizes.append(size if is_hashed else 0)
+        return sizes
 
-    def _rebuild(self, directory_size: int, sizes: Sequence[int], moved: Sequence[int]) -> None:
+    def _rebuild(
+        self, directory_sizes: Sequence[int], sizes: Sequence[int], moved: Sequence[int]
+    ) -> None:
         """Move everything to a new arena; the tuples of `moved` windows close ranks."""
-        old, new = self.state, self._allocate(directory_size, sizes)
+        old, new = self.state, self._allocate(directory_sizes, sizes)
         for field in WINDOW.names or ():
-            if field not in ("ring", "mask", "buckets", "bucket_count"):
+            if field not in ("ring", "mask"):
                 new.windows[field] = old.windows[field]
         indexes.clear(new)
         for number, payload in enumerate(self.payloads):
@@ -206,32 +211,42 @@ class Windows:
                 if payload is not None:
                     payload.relocate(live, placed, sizes[number])
             else:
-                _copy_ring(old, new, number)
+                _copy_rings(old, new, number)
             _fill(old, new, number, live, placed)
         new.join["watermark"] = old.join["watermark"]
-        new.orders[:] = old.orders
         self.state, self._sizes = new, list(sizes)
 
-    def _allocate(self, directory_size: int, sizes: Sequence[int]) -> State:
+    def _allocate(self, directory_sizes: Sequence[int], sizes: Sequence[int]) -> State:
         """A zeroed arena for rings of these sizes, with the places of all in it set."""
         streams = len(self.payloads)
-        rings, buckets = [], []
-        end = _aligned(header_bytes(streams))
-        for size in sizes:
-            rings.append(end)
-            end = _aligned(end + size * RECORD.itemsize)
-        for index in self.plan.indexes:
-            buckets.append(end)
-            end = _aligned(end + index.buckets * _HALF)
+        shape = self._paths.shape
+        end = _aligned(header_bytes(shape))
+        places = []
+        for path in self._paths.paths:
+            ring_bytes = sizes[path.window] * RECORD.itemsize
+            buckets = _aligned(end + ring_bytes)
+            nodes = _aligned(buckets + path.index.buckets * _HALF)
+            places.append((end, buckets, nodes))
+            end = _aligned(nodes + path.node_room(sizes[path.window]) * NODE_BYTES)
+        starts = []
         entry_bytes = int(directory.entry_words(streams)) * _WORD
-        state = view(self.memory.allocate(_aligned(end + directory_size * entry_bytes)), streams)
+        for size in directory_sizes:
+            starts.append(end)
+            end = _aligned(end + size * entry_bytes)
+        state = view(self.memory.allocate(end), shape)
         state.join["streams"] = streams
-        state.join["directory"] = end // _WORD
-        state.join["directory_size"] = directory_size
-        state.windows["ring"] = np.array(rings) // RECORD.itemsize
+        self._paths.write(state)
+        for number, (path, (ring_start, buckets, nodes)) in enumerate(
+            zip(self._paths.paths, places, strict=True)
+        ):
+            descriptor = state.paths[number]
+            descriptor.ring, descriptor.mask = ring_start // RECORD.itemsize, sizes[path.window] - 1
+            descriptor.buckets, descriptor.nodes = buckets // _WORD, nodes // _WORD
+            descriptor.node_room = path.node_room(sizes[path.window])
+        state.windows["ring"] = state.paths["ring"][state.windows["paths"]]
         state.windows["mask"] = np.array(sizes) - 1
-        state.windows["buckets"] = np.array(buckets) // _WORD
-        state.windows["bucket_count"] = [index.buckets for index in self.plan.indexes]
+        state.directories["start"] = np.array(starts) // _WORD
+        state.directories["places"] = directory_sizes
         return state
 
     # Handing them over.
@@ -245,7 +260,7 @@ class Windows:
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Be what was dumped, on its buffers; the payloads are those of the same streams."""
         self._sizes = list(dumped["sizes"])
-        self.state = view(dumped["arena"], len(self.payloads))
+        self.state = view(dumped["arena"], self._paths.shape)
         for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):
             if payload is not None:
                 payload.load(of_payload)
@@ -254,7 +269,7 @@ class Windows:
 
     def check(self) -> None:
         """Raise AssertionError when a ring, an index or a payload is not what it should be."""
-        hashed: set[int] = set()
+        hashed: list[set[int]] = [set() for _ in self.state.directories]
         for number, payload in enumerate(self.payloads):
             window = self.state.windows[number]
             tail, head = self.tail_and_head(number)
@@ -263,28 +278,39 @@ class Windows:
             live = self.live_sequences(number)
             assert len(live) == self.live(number)
             assert len(live) == 0 or live[0] >= tail
-            by_key: dict[int, list[int]] = {}
-            for sequence in live.tolist():
-                record = record_at(self.state, number, sequence)
-                if record.marks & MUTE:
-                    continue
-                key = int(record.key)
-                by_key.setdefault(key, []).append(sequence)
-            for key, sequences in by_key.items():
-                assert self._probed(number, key) == sequences[::-1], (number, key)
-            if window.kind == indexes.HASH:
-                hashed |= set(by_key)
+            for path in range(int(window.paths), int(window.paths + window.words)):
+                keys = self._check_path(number, path, live.tolist())
+                if self.state.paths[path].kind == indexes.HASH:
+                    hashed[self.state.paths[path].directory] |= keys
             if payload is not None:
                 payload.check(live)
-        directory.check(self.state, hashed)
+        for number, keys in enumerate(hashed):
+            directory.check(self.state, number, keys)
 
-    def _probed(self, number: int, key: int) -> list[int]:
+    def _check_path(self, number: int, path: int, live: Sequence[int]) -> set[int]:
+        """Check that each tuple is found by its word; the words."""
+        by_key: dict[int, list[int]] = {}
+        for sequence in live:
+            record, word = (
+                record_at(self.state, number, sequence),
+                word_at(self.state, path, sequence),
+            )
+            assert word.ts == record.ts
+            assert word.marks & (MUTE | DEAD) == record.marks & (MUTE | DEAD)
+            if not record.marks & MUTE:
+                by_key.setdefault(int(word.key), []).append(sequence)
+        for key, sequences in by_key.items():
+            assert self._probed(path, key) == sequences[::-1], (number, path, key)
+        return set(by_key)
+
+    def _probed(self, path: int, key: int) -> list[int]:
         word: Any = np.int64(key)
-        entry = indexes.locate(self.state, word)
-        found, sequence = [], indexes.first(self.state, number, word, entry)
+        kind = self.state.paths[path].kind
+        asked = (word, word, indexes.locate(self.state, path, word))
+        found, sequence = [], indexes.first(self.state, path, kind, asked, SPARE_DEPTH)
         while sequence != NOWHERE:
             found.append(int(sequence))
-            sequence = indexes.following(self.state, number, word, sequence)
+            sequence = indexes.following(self.state, path, kind, asked, sequence, SPARE_DEPTH)
         return found
 
 
@@ -301,21 +327,25 @@ def _ring_size(rows: int) -> int:
     return 1 << max(rows - 1, _SMALLEST_RING - 1).bit_length()
 
 
-def _copy_ring(old: State, new: State, number: int) -> None:
+def _copy_rings(old: State, new: State, number: int) -> None:
     size = int(old.windows["mask"][number]) + 1
-    source, target = int(old.windows["ring"][number]), int(new.windows["ring"][number])
-    stride = RECORD.itemsize // _WORD
-    copied = old.words[source * stride : (source + size) * stride]
-    new.words[target * stride : (target + size) * stride] = copied
+    first = int(old.windows["paths"][number])
+    for path in range(first, first + int(old.windows["words"][number])):
+        source, target = int(old.paths["ring"][path]), int(new.paths["ring"][path])
+        new.records[target : target + size] = old.records[source : source + size]
 
 
 @kernel
 def _fill(old: State, new: State, number: int, kept: Words, placed: Words) -> None:
     """Move tuples to new sequence numbers in another arena and index them there, in order."""
+    begin = new.windows[number].paths
     for each in range(len(kept)):
-        was = record_at(old, number, kept[each])
-        record = record_at(new, number, placed[each])
-        record.ts = was.ts
-        record.key = was.key
-        record.marks = was.marks
-        indexes.insert(new, number, placed[each], indexes.locate(new, was.key))
+        for path in range(begin, begin + new.windows[number].words):
+            was = word_at(old, path, kept[each])
+            record = word_at(new, path, placed[each])
+            record.ts = was.ts
+            record.key = was.key
+            record.marks = was.marks
+            if not was.marks & MUTE:
+                entry = indexes.locate(new, path, was.key)
+                indexes.insert(new, path, placed[each], entry)

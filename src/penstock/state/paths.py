@@ -1,0 +1,91 @@
+"""The access paths of all windows, and the steps of probes, as kernels read them.
+
+What they are is decided by `model.access` and `model.steps`; this writes it into an arena.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from penstock.model.access import Access, Equal
+from penstock.model.plan import Index, Plan
+from penstock.model.steps import Check, Step
+from penstock.state.arena import Shape, State
+from penstock.state.indexes import KINDS, SCAN
+from penstock.state.order import OPS
+
+__all__ = ["NODE_BYTES", "Path", "Paths"]
+
+NODE_BYTES: Final = 8
+
+
+@dataclass(frozen=True)
+class Path:
+    """directory: that of its group; -1 where words have an order."""
+
+    window: int
+    word: int
+    index: Index
+    directory: int
+
+    def node_room(self, entries: int) -> int:
+        """So many nodes suffice for so many tuples, if it is a tree."""
+        return 0
+
+
+class Paths:
+    """paths: of all windows, those of one window together. hashed: which directories are used."""
+
+    def __init__(self, access: Access, plan: Plan) -> None:
+        self.paths = [
+            Path(window, number, index, word.group if isinstance(word, Equal) else -1)
+            for window, (words, indexes) in enumerate(zip(access.words, plan.indexes, strict=True))
+            for number, (word, index) in enumerate(zip(words, indexes, strict=True))
+        ]
+        self.hashed = [
+            any(path.directory == group and path.index.name == "hash" for path in self.paths)
+            for group in range(len(access.groups))
+        ]
+        self._numbers = {(path.window, path.word): at for at, path in enumerate(self.paths)}
+        self._steps = plan.steps
+        checks = sum(len(step.bounds) + len(step.filters) for each in plan.steps for step in each)
+        self.shape = Shape(len(access.words), len(self.paths), len(access.groups), checks)
+
+    def write(self, state: State) -> None:
+        """Describe them in a new arena; where things are is for others to write."""
+        for number, path in enumerate(self.paths):
+            descriptor, window = state.paths[number], state.windows[path.window]
+            descriptor.window, descriptor.kind = path.window, KINDS[path.index.name]
+            descriptor.directory = path.directory
+            descriptor.bucket_count = path.index.buckets
+            if path.word == 0:
+                window.paths = number
+            window.words = path.word + 1
+        written = 0
+        for origin, steps in enumerate(self._steps):
+            for depth, step in enumerate(steps):
+                written = self._write_step(state, origin, depth, step, written)
+
+    def _write_step(self, state: State, origin: int, depth: int, step: Step, written: int) -> int:
+        descriptor = state.steps[origin, depth]
+        path = self._numbers[step.window, step.word or 0]
+        descriptor.window, descriptor.path = step.window, path
+        descriptor.kind = SCAN if step.word is None else state.paths[path].kind
+        descriptor.keyed = step.bounds == (Check(step.word or 0, (origin, 0), "="),)
+        descriptor.bounds = written
+        for check in step.bounds:
+            self._write_check(state, step.window, check, written)
+            written += 1
+        descriptor.filters = written
+        for check in step.filters:
+            self._write_check(state, step.window, check, written)
+            written += 1
+        descriptor.stop = written
+        return written
+
+    def _write_check(self, state: State, window: int, check: Check, number: int) -> None:
+        descriptor = state.checks[number]
+        descriptor.path = self._numbers[window, check.word]
+        descriptor.source = self._numbers[check.source]
+        descriptor.op, descriptor.epsilon = OPS[check.op], check.epsilon
