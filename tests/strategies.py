@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from oracle import OracleStream, Row, Step
 from scenario import Indexes, Scenario
 
-INDEXES = ("hash", "buckets", "buckets(1)", "buckets(7)", "scan")
+INDEXES = ("hash", "buckets", "buckets(1)", "buckets(7)", "bplus_tree", "t_tree", "scan")
 DAY = date(1969, 7, 20)
 NAMES = ("a", "b", "c", "d")
 

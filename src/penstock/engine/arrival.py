@@ -32,7 +32,7 @@ from penstock.state import indexes, ring
 from penstock.state.arena import State, Words, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
-from penstock.state.order import GREATEST, LEAST, bounds
+from penstock.state.order import LEAST, MISSING, bounds
 
 __all__ = ["DIRECTORY_FULL", "DONE", "OUTPUT_FULL", "arrive", "refill"]
 
@@ -91,7 +91,7 @@ def _asked(state: State, number: int, depth: int, located: tuple[int, int]) -> t
     step = state.steps[number, depth]
     if step.keyed:
         return located[0], located[0], located[1]
-    low, high = LEAST, GREATEST
+    low, high = LEAST, MISSING
     for number_of_check in range(step.bounds, step.filters):
         least, greatest = _bounds(state, number, depth, state.checks[number_of_check])
         low, high = max(low, least), min(high, greatest)

@@ -17,7 +17,7 @@ from penstock.model.access import Equal, Word
 from penstock.model.query import Query
 from penstock.model.steps import Step, linked_order, steps_of
 
-__all__ = ["DEFAULT_BUCKETS", "INDEX_NAMES", "Index", "Indexes", "Plan", "parse_index"]
+__all__ = ["DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "parse_index"]
 
 TREES: Final = ("bplus_tree", "t_tree")
 INDEX_NAMES: Final = ("hash", "buckets", *TREES, "scan")

@@ -17,22 +17,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.state import buckets, directory, scan
+from penstock.state import bplus_tree, buckets, directory, scan, t_tree
 from penstock.state.arena import CURSOR, DEAD, MUTE, SPARE_DEPTH, State, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow
+from penstock.state.nodes import begin
 from penstock.state.prefetch import prefetch
 
 __all__ = [
-    "BUCKETS", "HASH", "KINDS", "SCAN", "clear", "first", "following", "has_room", "insert",
-    "locate", "newest", "older", "prepare", "remove",
+    "BPLUS_TREE", "BUCKETS", "HASH", "KINDS", "SCAN", "T_TREE", "clear", "first", "following",
+    "has_room", "insert", "locate", "newest", "older", "prepare", "remove",
 ]  # fmt: skip
 
 HASH: Final = 0
 BUCKETS: Final = 1
 SCAN: Final = 2
+BPLUS_TREE: Final = 3
+T_TREE: Final = 4
 
-KINDS: Final = {"hash": HASH, "buckets": BUCKETS, "scan": SCAN, "bplus_tree": SCAN, "t_tree": SCAN}
+KINDS: Final = {
+    "hash": HASH, "buckets": BUCKETS, "scan": SCAN, "bplus_tree": BPLUS_TREE, "t_tree": T_TREE,
+}  # fmt: skip
 
 
 @kernel
@@ -42,6 +47,7 @@ def clear(state: State) -> None:
         directory.clear(state, number)
     for path in range(len(state.paths)):
         buckets.clear(state, path)
+        begin(state.paths[path])
 
 
 @kernel
@@ -81,11 +87,25 @@ def insert(state: State, path: int, sequence: int, entry: int) -> None:
         record.older = directory.insert(state, path, sequence, entry)
     elif kind == BUCKETS:
         record.older = buckets.insert(state, path, sequence, record.key)
+    elif kind == BPLUS_TREE:
+        bplus_tree.insert(state.words, state.paths[path], record.key, sequence)
+    elif kind == T_TREE:
+        t_tree.insert(state.words, state.paths[path], record.key, sequence)
 
 
 @kernel
 def remove(state: State, window: int, sequence: int) -> None:
-    """Have a tuple taken out of the indexes of a window that must be told."""
+    """Take a tuple out of those indexes of its window that must be told."""
+    if state.windows[window].trees == 0:
+        return
+    begin_at = state.windows[window].paths
+    for path in range(begin_at, begin_at + state.windows[window].words):
+        kind = state.paths[path].kind
+        key = word_at(state, path, sequence).key
+        if kind == BPLUS_TREE:
+            bplus_tree.remove(state.words, state.paths[path], key, sequence)
+        elif kind == T_TREE:
+            t_tree.remove(state.words, state.paths[path], key, sequence)
 
 
 @kernel
@@ -117,6 +137,14 @@ def first(state: State, path: int, kind: int, asked: tuple[int, int, int], depth
         return _chained(state, path, low, follow(window, window.head, link))
     if kind == BUCKETS:
         return buckets.first(state, path, low)
+    if kind == BPLUS_TREE:
+        tree = state.paths[path]
+        cursor = state.frames[depth, CURSOR] = bplus_tree.last(state.words, tree, low, high)
+        return cursor if cursor == NOWHERE else bplus_tree.sequence_at(state.words, tree, cursor)
+    if kind == T_TREE:
+        tree = state.paths[path]
+        cursor = state.frames[depth, CURSOR] = t_tree.last(state.words, tree, low, high)
+        return cursor if cursor == NOWHERE else t_tree.sequence_at(state.words, tree, cursor)
     return scan.first(state, path, low, high)
 
 
@@ -132,6 +160,14 @@ def following(
         return _chained(state, path, low, follow(window, sequence, link))
     if kind == BUCKETS:
         return buckets.following(state, path, low, sequence)
+    if kind == BPLUS_TREE:
+        tree, cursor = state.paths[path], state.frames[depth, CURSOR]
+        cursor = state.frames[depth, CURSOR] = bplus_tree.previous(state.words, tree, low, cursor)
+        return cursor if cursor == NOWHERE else bplus_tree.sequence_at(state.words, tree, cursor)
+    if kind == T_TREE:
+        tree, cursor = state.paths[path], state.frames[depth, CURSOR]
+        cursor = state.frames[depth, CURSOR] = t_tree.previous(state.words, tree, low, cursor)
+        return cursor if cursor == NOWHERE else t_tree.sequence_at(state.words, tree, cursor)
     return scan.following(state, path, low, high, sequence)
 
 

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.model.access import Access, Equal
-from penstock.model.plan import Index, Plan
+from penstock.model.plan import TREES, Index, Plan
 from penstock.model.steps import Check, Step
+from penstock.state import bplus_tree, t_tree
 from penstock.state.arena import Shape, State
 from penstock.state.indexes import KINDS, SCAN
+from penstock.state.nodes import NODE_WORDS
 from penstock.state.order import OPS
 
 __all__ = ["NODE_BYTES", "Path", "Paths"]
 
-NODE_BYTES: Final = 8
+NODE_BYTES: Final = 8 * NODE_WORDS
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Path:
 
     def node_room(self, entries: int) -> int:
         """So many nodes suffice for so many tuples, if it is a tree."""
-        return 0
+        trees = {"bplus_tree": bplus_tree.nodes_for, "t_tree": t_tree.nodes_for}
+        return trees[self.index.name](entries) if self.index.name in trees else 0
 
 
 class Paths:
@@ -62,6 +65,7 @@ class Paths:
             if path.word == 0:
                 window.paths = number
             window.words = path.word + 1
+            window.trees += path.index.name in TREES
         written = 0
         for origin, steps in enumerate(self._steps):
             for depth, step in enumerate(steps):
