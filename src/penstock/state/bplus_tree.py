@@ -33,7 +33,7 @@ from penstock.state.jit import kernel, outlined
 from penstock.state.links import NOWHERE
 from penstock.state.nodes import (
     COUNT, ENTRY, GREATEST, HEADER, LINK, NODE_WORDS, begin, check_free, close_gap, entry_at,
-    give_back, open_gap, put, rank, start, take,
+    fetch, give_back, open_gap, put, rank, start, take,
 )  # fmt: skip
 from penstock.state.word_moves import move
 
@@ -217,6 +217,7 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
         parent = node
         node = child
     leaf = start(tree, node)
+    fetch(words, leaf)
     place = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, key, sequence)
     if words[leaf + COUNT] == LEAF_ROOM:
         _make_room(words, tree, parent, position, place)
@@ -262,6 +263,7 @@ def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
         node = child
         level -= 1
     leaf = start(tree, node)
+    fetch(words, leaf)
     place = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, key, sequence) - 1
     at = entry_at(leaf, place, ENTRY)
     if place < 0 or words[at] != key or words[at + 1] != sequence:
@@ -283,6 +285,7 @@ def last(words: Words, tree: Any, low: int, high: int) -> int:
     for _ in range(tree.height - 1):
         node = _child(words, tree, node, _branch(words, tree, node, high, GREATEST))
     leaf = start(tree, node)
+    fetch(words, leaf)
     after = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, high, GREATEST)
     return previous(words, tree, low, (node << _SHIFT) + after)
 
@@ -310,3 +313,44 @@ def key_at(words: Words, tree: Any, cursor: int) -> int:
 def sequence_at(words: Words, tree: Any, cursor: int) -> int:
     """The sequence number of the entry at a cursor."""
     return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY) + 1]
+
+
+def check(words: Words, tree: Any) -> None:
+    """Raise AssertionError unless all invariants hold. O(n)."""
+    used: set[int] = set()
+    leaves: list[int] = []
+    entries: list[tuple[int, int]] = []
+
+    def visit(node: int, level: int, low: tuple[int, int] | None) -> None:
+        assert node not in used, "a node has two parents"
+        used.add(node)
+        at = int(start(tree, node))
+        count = int(words[at + COUNT])
+        stride, room, least = (
+            (ENTRY, LEAF_ROOM, LEAF_LEAST) if level == 1 else (_BRANCH, INNER_ROOM, INNER_LEAST)
+        )
+        if node == tree.root:
+            least = 1 if level == 1 else 2
+        assert least <= count <= room, f"a node of level {level} holds {count}"
+        places = [int(entry_at(at, position, stride)) for position in range(count)]
+        bounds = [(int(words[place]), int(words[place + 1])) for place in places]
+        if level == 1:
+            assert low is None or low <= bounds[0], "an entry is before its bound"
+            leaves.append(node)
+            entries.extend(bounds)
+            return
+        assert low is None or bounds[0] == low, "the first bound is not the node's own"
+        for place, bound in zip(places, [low, *bounds[1:]], strict=True):
+            assert bound is None or not entries or entries[-1] < bound, "an entry is after a bound"
+            visit(int(words[place + 2]), level - 1, bound)
+
+    assert (tree.root == NOWHERE) == (tree.height == 0) == (tree.entries == 0)
+    if tree.root != NOWHERE:
+        visit(int(tree.root), int(tree.height), None)
+    assert len(entries) == tree.entries
+    assert all(before < after for before, after in zip(entries, entries[1:], strict=False))
+    for before, after in zip([NOWHERE, *leaves], [*leaves, NOWHERE], strict=True):
+        assert before == NOWHERE or words[start(tree, before) + _NEXT] == after
+        assert after == NOWHERE or words[start(tree, after) + _PREVIOUS] == before
+    check_free(words, tree, used)
+    assert len(used) <= nodes_for(len(entries)), "more nodes than ever promised"

@@ -28,13 +28,15 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.state.arena import Words
+from penstock.state.choice import choose
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
+from penstock.state.prefetch import prefetch
 from penstock.state.word_moves import move
 
 __all__ = [
     "COUNT", "ENTRY", "GREATEST", "HEADER", "LINK", "NODE_WORDS", "TREE", "begin", "check_free",
-    "close_gap", "entry_at", "give_back", "not_after", "open_gap", "put", "rank", "start", "take",
+    "close_gap", "entry_at", "fetch", "give_back", "not_after", "open_gap", "put", "rank", "start", "take",
 ]  # fmt: skip
 
 NODE_WORDS: Final = 128
@@ -42,6 +44,7 @@ HEADER: Final = 6  # words before the first entry
 COUNT: Final = 0  # word of the number of entries
 LINK: Final = 1  # word of the first link, that of a freed node included
 ENTRY: Final = 2  # words of an entry that is a key and a sequence number only
+_LINE: Final = 8  # words of a cache line
 GREATEST: Final = np.iinfo(np.int64).max  # no sequence number is above it
 
 TREE: Final = np.dtype(
@@ -77,6 +80,13 @@ def start(tree: Any, node: int) -> int:
 
 
 @kernel
+def fetch(words: Words, node_start: int) -> None:
+    """Have a whole node fetched: searched, it would be fetched line after line."""
+    for line in range(node_start, node_start + NODE_WORDS, _LINE):
+        prefetch(words, line)
+
+
+@kernel
 def take(words: Words, tree: Any) -> int:
     """A node without entries; its links are anything."""
     node = tree.free
@@ -106,21 +116,19 @@ def entry_at(node_start: int, position: int, stride: int) -> int:
 def not_after(words: Words, entry: int, key: int, sequence: int) -> bool:
     """Whether the entry at a word is (key, sequence) or before it."""
     found = words[entry]
-    return found < key or (found == key and words[entry + 1] <= sequence)
+    return (found < key) | ((found == key) & (words[entry + 1] <= sequence))
 
 
 @kernel
 def rank(words: Words, first: int, count: int, stride: int, key: int, sequence: int) -> int:
     """How many of the `count` entries from word `first` on are (key, sequence) or before it."""
-    below = 0
+    at = first
     while count > 0:
         half = (count + 1) >> 1
-        if not_after(words, first + (below + half - 1) * stride, key, sequence):
-            below += half
-            count -= half
-        else:
-            count = half - 1
-    return below
+        ahead = at + half * stride
+        at = choose(not_after(words, ahead - stride, key, sequence), ahead, at)
+        count -= half
+    return (at - first) // stride
 
 
 @kernel
