@@ -1,4 +1,4 @@
-"""The B+tree: an ordered index whose entries all stand in its leaves (Kang et al.).
+r"""The B+tree: an ordered index whose entries all stand in its leaves (Kang et al.).
 
 A leaf holds up to LEAF_ROOM entries and the numbers of the leaves before and after it. An
 inner node holds up to INNER_ROOM children, each with a bound: no entry below the child is
@@ -6,7 +6,7 @@ before its bound, and all entries below the children to the left of it are. Draw
 entries to a leaf; (5, 2) is key 5, sequence number 2:
 
                         | any -> A | (5,2) -> B | (9,1) -> C |
-                           /               |             \\
+                           /               |             \
         A | (1,4) (3,0) |  <-->  B | (5,2) (5,6) (8,3) |  <-->  C | (9,5) (9,7) |
 
 (9,1) has been removed: a bound need not be an entry. The bound of a node's first child is
@@ -26,15 +26,31 @@ split in the middle, every leaf would be left half empty, and stay so until its 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 from penstock.state.arena import Words
 from penstock.state.jit import kernel, outlined
 from penstock.state.links import NOWHERE
 from penstock.state.nodes import (
-    COUNT, ENTRY, GREATEST, HEADER, LINK, NODE_WORDS, begin, check_free, close_gap, entry_at,
-    fetch, give_back, open_gap, put, rank, start, take,
-)  # fmt: skip
+    COUNT,
+    ENTRY,
+    GREATEST,
+    HEADER,
+    LINK,
+    NODE_WORDS,
+    begin,
+    check_free,
+    close_gap,
+    entry_at,
+    fetch,
+    give_back,
+    open_gap,
+    put,
+    rank,
+    start,
+    take,
+)
 from penstock.state.word_moves import move
 
 __all__ = [
@@ -111,13 +127,9 @@ def _level_out(
     gap = count - wanted
     if gap > 0:
         open_gap(words, right, 0, gap, stride)
-        move(
-            words, entry_at(right, 0, stride), entry_at(left, wanted, stride), gap * stride
-        )
+        move(words, entry_at(right, 0, stride), entry_at(left, wanted, stride), gap * stride)
     else:
-        move(
-            words, entry_at(left, count, stride), entry_at(right, 0, stride), -gap * stride
-        )
+        move(words, entry_at(left, count, stride), entry_at(right, 0, stride), -gap * stride)
         close_gap(words, right, 0, -gap, stride)
     words[left + COUNT] = wanted
     bound = entry_at(start(tree, parent), position + 1, _BRANCH)
@@ -348,7 +360,7 @@ def check(words: Words, tree: Any) -> None:
     if tree.root != NOWHERE:
         visit(int(tree.root), int(tree.height), None)
     assert len(entries) == tree.entries
-    assert all(before < after for before, after in zip(entries, entries[1:], strict=False))
+    assert all(before < after for before, after in pairwise(entries))
     for before, after in zip([NOWHERE, *leaves], [*leaves, NOWHERE], strict=True):
         assert before == NOWHERE or words[start(tree, before) + _NEXT] == after
         assert after == NOWHERE or words[start(tree, after) + _PREVIOUS] == before

@@ -36,7 +36,8 @@ from penstock.state.word_moves import move
 
 __all__ = [
     "COUNT", "ENTRY", "GREATEST", "HEADER", "LINK", "NODE_WORDS", "TREE", "begin", "check_free",
-    "close_gap", "entry_at", "fetch", "give_back", "not_after", "open_gap", "put", "rank", "start", "take",
+    "close_gap", "entry_at", "fetch", "give_back", "not_after", "open_gap", "put", "rank", "start",
+    "take",
 ]  # fmt: skip
 
 NODE_WORDS: Final = 128

@@ -1,10 +1,10 @@
-"""The T-tree of Lehman and Carey: a balanced binary tree of sorted nodes (Kang et al.).
+r"""The T-tree of Lehman and Carey: a balanced binary tree of sorted nodes (Kang et al.).
 
 Every node holds entries; those of its left subtree are before them, those of its right
 subtree after them. Drawn with three entries to a node; (5, 2) is key 5, sequence number 2:
 
                      | (5,2) (5,6) (8,3) |
-                       /               \\
+                       /               \
              | (1,4) (3,0) |        | (9,5) (9,7) |
 
 The node that bounds an entry is the last one, in order, that does not start after it. If it
@@ -27,15 +27,32 @@ where a node that holds too little has just become the top of a subtree.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 from penstock.state.arena import Words
 from penstock.state.jit import kernel, outlined
 from penstock.state.links import NOWHERE
 from penstock.state.nodes import (
-    COUNT, ENTRY, GREATEST, HEADER, LINK, NODE_WORDS, begin, check_free, close_gap, entry_at,
-    fetch, give_back, not_after, open_gap, put, rank, start, take,
-)  # fmt: skip
+    COUNT,
+    ENTRY,
+    GREATEST,
+    HEADER,
+    LINK,
+    NODE_WORDS,
+    begin,
+    check_free,
+    close_gap,
+    entry_at,
+    fetch,
+    give_back,
+    not_after,
+    open_gap,
+    put,
+    rank,
+    start,
+    take,
+)
 from penstock.state.word_moves import move
 
 __all__ = [
@@ -197,16 +214,16 @@ def _mend(words: Words, tree: Any, node: int) -> None:
     while node != NOWHERE:
         at = start(tree, node)
         left, right, count = words[at + _LEFT], words[at + _RIGHT], words[at + COUNT]
-        # 1. What it holds.
-        if left != NOWHERE and right != NOWHERE:
+        # 1. What it holds. NOWHERE is below all nodes.
+        if min(left, right) != NOWHERE:
             if count < LEAST:
                 below = _greatest(words, tree, left)
                 wanted = LEAST + _HANDED // 2 - count
                 _hand_up(words, tree, node, below, min(wanted, _link(words, tree, below, COUNT)))
                 node = below
                 continue
-        elif left != NOWHERE or right != NOWHERE:
-            child = left if left != NOWHERE else right
+        elif max(left, right) != NOWHERE:
+            child = max(left, right)
             total = count + _link(words, tree, child, COUNT)
             if _height(words, tree, child) == 1 and (count == 0 or total <= MERGED):
                 _merge(words, tree, node)
@@ -424,6 +441,6 @@ def check(words: Words, tree: Any) -> None:
     assert visit(int(tree.root), NOWHERE) == tree.height
     assert (tree.root == NOWHERE) == (tree.entries == 0)
     assert len(entries) == tree.entries
-    assert all(before < after for before, after in zip(entries, entries[1:], strict=False))
+    assert all(before < after for before, after in pairwise(entries))
     check_free(words, tree, used)
     assert len(used) <= nodes_for(len(entries)), "more nodes than ever promised"
