@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 import numba
 import numpy as np
 
-__all__ = ["announce_compilation", "kernel", "kernel_cache"]
+__all__ = ["announce_compilation", "kernel", "kernel_cache", "outlined"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
@@ -73,6 +73,18 @@ def kernel(function: _Function) -> _Function:
     loop, and allocation does not compile. Calls are inlined, since passing a `State` to a
     real call costs more than most kernels do.
     """
+    return _compiled(function, inlined=True)
+
+
+def outlined(function: _Function) -> _Function:
+    """A kernel that stays a call of its own, for what is long and not always done.
+
+    It takes an array and records at most, which cost little to pass.
+    """
+    return _compiled(function, inlined=False)
+
+
+def _compiled(function: _Function, inlined: bool) -> _Function:
     if numba.config.DISABLE_JIT:
         return _quiet(function)
     cache = kernel_cache()
@@ -85,7 +97,7 @@ def kernel(function: _Function) -> _Function:
             nogil=True,
             error_model="numpy",
             _nrt=False,
-            forceinline=True,
+            forceinline=inlined,
         )(function)
     finally:
         numba.config.CACHE_DIR = users
