@@ -163,6 +163,9 @@ def following(
     if kind == BPLUS_TREE:
         tree, cursor = state.paths[path], state.frames[depth, CURSOR]
         cursor = state.frames[depth, CURSOR] = bplus_tree.previous(state.words, tree, low, cursor)
+        if (cursor & 255) >= 8:
+            coming = bplus_tree.sequence_at(state.words, tree, cursor - 8)
+            prefetch(state.words, 3 * (tree.ring + (coming & tree.mask)))
         return cursor if cursor == NOWHERE else bplus_tree.sequence_at(state.words, tree, cursor)
     if kind == T_TREE:
         tree, cursor = state.paths[path], state.frames[depth, CURSOR]
