@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from scenario import Scenario, check
-from test_where import clauses
+from test_where import clauses, keyed
 
 pytestmark = pytest.mark.jit_off
 
@@ -41,8 +41,9 @@ def with_functions(draw: st.DrawFn, *, windows: bool) -> Scenario:
     scenario = draw(clauses(windows=windows))
     texts = list(scenario.where)
     chosen = draw(st.lists(st.sampled_from(texts), min_size=1, unique=True))
-    # As a function a term does not say by what a window can be found.
-    return replace(scenario, as_udf=chosen, indexes=None, restarts=dict.fromkeys(scenario.restarts))
+    # As a function a term does not say by what a window can be found, nor what the key is.
+    plain = dict.fromkeys(scenario.restarts)
+    return keyed(replace(scenario, as_udf=chosen, indexes=None, restarts=plain))
 
 
 @given(with_functions(windows=False))

@@ -95,24 +95,30 @@ def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scen
     steps = [Step(push) for push in draw(batches(comes, names))]
     where = {text: TERMS[text] for text in chosen}
     scenario = Scenario(joined, steps, (pa.int64(), pa.int64()), where=where)
-    if not keys_of(parse_where(scenario.clause, names), len(names))[0]:
-        # Without columns that are equal in all streams there is no key to count by.
-        scenario = replace(scenario, streams=[replace(each, per_key=False) for each in joined])
+    scenario = keyed(scenario)
     query = scenario.query
     plans = st.none() | st.fixed_dictionaries(
         {name: st.sampled_from(serving(query, name)) for name in names}
     )
     others = {name: [other for other in names if other != name] for name in names}
     orders = {name: st.permutations(each) for name, each in others.items()}
-    # Columns that must be equal over all streams are the key; rows are counted by it.
-    keyed = zip(scenario.streams, query.keys, strict=True)
     return replace(
         scenario,
-        streams=[replace(stream, key=key) for stream, key in keyed],
         indexes=draw(plans),
         probe_orders=draw(st.none() | st.fixed_dictionaries(orders)),
         restarts={0: draw(plans)} if steps and draw(st.booleans()) else {},
     )
+
+
+def keyed(scenario: Scenario) -> Scenario:
+    """Columns that must be equal over all streams are the key, and rows are counted by it."""
+    names = [stream.name for stream in scenario.streams]
+    keys = keys_of(parse_where(scenario.clause, names), len(names))
+    streams = [
+        replace(stream, key=key, per_key=stream.per_key and bool(key))
+        for stream, key in zip(scenario.streams, keys, strict=True)
+    ]
+    return replace(scenario, streams=streams)
 
 
 def serving(query: ps.WindowJoin, name: str) -> list[str]:
