@@ -18,6 +18,10 @@ with itself: where one stream has to come first by some time, the other's ends l
 What comes out are candidates: equal 64-bit keys. Whether the keys are equal is verified
 afterwards, outside the loop.
 
+Where tuples are divided over several loops, all of which they probe, each stays in one and is a
+guest in the others. Of two tuples of one chunk only the later finds the other, and only where that
+one stays: so here too every pair is found once.
+
 With each arrival its own window expires, up to the earlier of the arrival and the watermark
 that holds after the batch: of what is still to come, nothing can meet what is dropped.
 """
@@ -116,12 +120,14 @@ def _probe(state: State, arrival: Any, entry: int, found: int, rows: Words) -> i
 
 
 @kernel
-def arrive(state: State, ts: Words, keys: Words, mute: Any, rows: Words) -> tuple[int, int]:
+def arrive(
+    state: State, ts: Words, keys: Words, mute: Any, guests: Any, rows: Words
+) -> tuple[int, int]:
     """Work through the arrivals between cursor and end of each stream.
 
-    mute: which of them have no key; empty when all have. Returns the number of candidates in
-    `rows` and a status. An arrival is worked on whole or not at all, so the loop goes on where
-    it stopped when it is called again.
+    mute: which of them have no key; empty when all have. guests: which do not stay; empty when
+    all do. Returns the number of candidates in `rows` and a status. An arrival is worked on whole
+    or not at all, so the loop goes on where it stopped when it is called again.
     """
     found = 0
     while True:
@@ -141,7 +147,10 @@ def arrive(state: State, ts: Words, keys: Words, mute: Any, rows: Words) -> tupl
             if now_found < 0:
                 return found, OUTPUT_FULL
             found = now_found
-        ring.append(state, number, now, key, entry)
+        if len(guests) > 0 and guests[window.cursor]:
+            ring.pass_by(state, number, now, key)
+        else:
+            ring.append(state, number, now, key, entry)
         window.cursor += 1
 
 

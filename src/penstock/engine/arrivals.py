@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.state.arena import Flags, Words
 from penstock.state.contents import by_contents
 
-__all__ = ["Arrivals", "Intake", "muted"]
+__all__ = ["Arrivals", "Intake", "guests_of", "muted"]
 
 _OWN: Final = ("ts", "key", "mute")
 
@@ -31,12 +31,14 @@ class Arrivals:
     """ts: event times. keys: key words. columns: the payload in kept types, by name.
 
     mute: which have no key, where such tuples count as rows; None when none has to be known.
+    guests: which meet others here but stay elsewhere; None when all stay. They never wait.
     """
 
     ts: Words
     keys: Words
     columns: Mapping[str, pa.Array]
     mute: Flags | None = None
+    guests: Flags | None = None
 
     def __len__(self) -> int:
         return len(self.ts)
@@ -46,7 +48,8 @@ class Arrivals:
         chosen = pa.array(rows)
         columns = {name: array.take(chosen) for name, array in self.columns.items()}
         mute = None if self.mute is None else self.mute[rows]
-        return Arrivals(self.ts[rows], self.keys[rows], columns, mute)
+        guests = None if self.guests is None else self.guests[rows]
+        return Arrivals(self.ts[rows], self.keys[rows], columns, mute, guests)
 
     def with_keys(self) -> Arrivals:
         """Those that have one."""
@@ -54,6 +57,12 @@ class Arrivals:
             return self
         heard = self.take(np.flatnonzero(~self.mute)) if self.mute.any() else self
         return replace(heard, mute=None)
+
+    def with_guests(self, others: Arrivals) -> Arrivals:
+        """The same and others that do not stay, in order of time."""
+        home = replace(self, guests=np.zeros(len(self), np.bool_))
+        guests = replace(others, guests=np.ones(len(others), np.bool_))
+        return Arrivals.concatenated([home, guests]).in_time_order()
 
     @classmethod
     def concatenated(cls, parts: Sequence[Arrivals]) -> Arrivals:
@@ -63,7 +72,8 @@ class Arrivals:
             for name in parts[0].columns
         }
         ts = np.concatenate([part.ts for part in parts])
-        return cls(ts, np.concatenate([part.keys for part in parts]), columns, muted(parts))
+        keys = np.concatenate([part.keys for part in parts])
+        return cls(ts, keys, columns, muted(parts), guests_of(parts))
 
     def slice(self, begin: int, end: int) -> Arrivals:
         """A run of rows, without copying."""
@@ -71,7 +81,8 @@ class Arrivals:
             return self
         columns = {name: array[begin:end] for name, array in self.columns.items()}
         mute = None if self.mute is None else self.mute[begin:end]
-        return Arrivals(self.ts[begin:end], self.keys[begin:end], columns, mute)
+        guests = None if self.guests is None else self.guests[begin:end]
+        return Arrivals(self.ts[begin:end], self.keys[begin:end], columns, mute, guests)
 
     def in_time_order(self) -> Arrivals:
         """Sorted by event time, those of one instant as they came."""
@@ -106,8 +117,17 @@ class Arrivals:
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:
     """Which of these, one behind the other, have no key; None when none has to be known."""
-    if all(part.mute is None for part in parts):
+    return _joined([(len(part), part.mute) for part in parts])
+
+
+def guests_of(parts: Collection[Arrivals]) -> Flags | None:
+    """Which of these, one behind the other, do not stay; None when all do."""
+    return _joined([(len(part), part.guests) for part in parts])
+
+
+def _joined(parts: Sequence[tuple[int, Flags | None]]) -> Flags | None:
+    if all(flags is None for _, flags in parts):
         return None
     return np.concatenate(
-        [np.zeros(len(part), np.bool_) if part.mute is None else part.mute for part in parts]
+        [np.zeros(rows, np.bool_) if flags is None else flags for rows, flags in parts]
     )

@@ -21,7 +21,7 @@ from penstock.state.links import NOWHERE
 
 __all__ = [
     "MUTED", "append", "bury", "bury_outranked", "ends", "expire", "expire_all", "is_outranked",
-    "live_sequences", "sweep", "trim",
+    "live_sequences", "pass_by", "sweep", "trim",
 ]  # fmt: skip
 
 
@@ -75,6 +75,17 @@ def append(state: State, number: int, ts: int, key: int, entry: int) -> None:
     else:
         window.expired += 1  # an older one of its key, wherever it is
     trim(state, number)
+
+
+@kernel
+def pass_by(state: State, number: int, ts: int, key: int) -> None:
+    """Give a guest the place at the head, as a hole: it is in no index, and ends every chain."""
+    window = state.windows[number]
+    record = record_at(state, number, window.head)
+    record.ts = ts
+    record.key = key
+    record.marks = DEAD | MUTE
+    window.head += 1
 
 
 @kernel
