@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from oracle import OracleStream, Row, Step, answer
+from oracle import Row, Step, answer
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
 from penstock.engine.driver import Driver
@@ -105,9 +105,7 @@ def test_buckets_together_give_the_answer(spread: Spread) -> None:
     binding = Binding.of(query).bound_with(schemas)
     plan = Plan.of(query, scenario.indexes)
 
-    def parts(
-        step: Step, bucket: int, *, at_home: bool
-    ) -> dict[int, list[pa.RecordBatch]]:
+    def parts(step: Step, bucket: int, *, at_home: bool) -> dict[int, list[pa.RecordBatch]]:
         chosen: dict[int, list[pa.RecordBatch]] = {}
         for number, stream in enumerate(scenario.streams):
             rows: Sequence[Row] = [
@@ -133,9 +131,7 @@ def test_buckets_together_give_the_answer(spread: Spread) -> None:
         for bucket, store in enumerate(stores):
             home, guests = (parts(step, bucket, at_home=each) for each in (True, False))
             done = Bucket(binding, plan, hot).step(str(bucket), store, home, watermark, guests)
-            got.update(
-                zip(*(done.results[f"{name}_id"].to_pylist() for name in "ab"), strict=True)
-            )
+            got.update(zip(*(done.results[f"{name}_id"].to_pylist() for name in "ab"), strict=True))
             for stream, rows in done.late.items():
                 late.update((stream, each) for each in rows.column("id").to_pylist())
             arrived += sum(done.manifest.arrived)
