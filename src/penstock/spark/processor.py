@@ -94,9 +94,8 @@ class JoinProcessor(StatefulProcessor):
         timerValues: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
         frames = list(rows)
-        streams, data = (
-            chain.from_iterable(frame[name] for frame in frames) for name in ("stream", "data")
-        )
+        streams = chain.from_iterable(frame["stream"] for frame in frames)
+        data = chain.from_iterable(frame["data"] for frame in frames)
         return self._stepped(key, read_blobs(self._schemas, streams, data), timerValues)
 
     def handleInitialState(  # Spark's name
