@@ -13,7 +13,9 @@ is not late has its turn after it.
 
 In a join without a key every bucket gets all rows. Each stays in one bucket, its home, and is a
 guest in the others: it is joined there with what stays, and then forgotten. What is written and
-counted of a row, and given out because it is late, is at home only.
+counted of a row, and given out because it is late, is at home only. Of two rows the later finds
+the other where that one stays: later in the batch by time and stream, or in a later batch. So that
+all buckets agree on it, a step is a whole batch, which Spark hands to a bucket in one call.
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ class Manifest:
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
             raise SnapshotError(
-                f"the checkpoint divides keys into {buckets} buckets over {partitions} partitions, "
-                f"and this query into {division[0]} over {division[1]}; pass buckets={buckets} to "
+                f"the checkpoint has {buckets} buckets over {partitions} partitions, "
+                f"and this query {division[0]} over {division[1]}; pass buckets={buckets} to "
                 f"on_spark, with spark.sql.shuffle.partitions={partitions}, or use a new checkpoint"
             )
         manifest.division = division
