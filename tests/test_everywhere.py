@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +26,9 @@ from penstock.engine.driver import Driver
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket import Bucket
+from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import ProcessMemory
-from penstock.spark.packing import blob_schema
+from penstock.spark.packing import Packer, blob_schema, read_blobs
 from penstock.spark.share import Share
 from scenario import Scenario, table
 from spark_simulator import AttemptStore, Committed
@@ -203,3 +205,36 @@ def test_one_that_stays_for_ever_among_guests() -> None:
     assert driver.windows.payload_bytes < 2 * 2 * 600 * 512
     # The first of each has v = 0: greater are six of seven of stream b, less none of a.
     assert produced == sum(ts % 7 > 0 for ts in range(20_000))
+
+
+def test_where_a_row_stays_depends_on_what_is_in_it() -> None:
+    """Not on its task, nor on the rows beside it; and all buckets get about as many."""
+    schema = pa.schema([*SCHEMA, ("id", pa.int64()), ("tags", pa.list_(pa.string()))])
+    binding = Binding.of(QUERY).bound_with({0: schema, 1: schema})
+    texts = [None, "", "some text"]
+    rows = [
+        {"ts": 7, "v": None, "text": texts[each % 3], "id": each, "tags": [str(each % 5), None]}
+        for each in range(2_000)
+    ]
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    mixed = batch.take(pa.array(np.random.default_rng(0).permutation(len(rows))))
+
+    def places(parts: Sequence[pa.RecordBatch]) -> tuple[Counter[Any], Counter[Any]]:
+        home: Counter[Any] = Counter()
+        guests: Counter[Any] = Counter()
+        for part in parts:
+            for packed in Packer(binding, 1, BucketCount(4))([part]):
+                for row in packed.to_pylist():
+                    schemas = [blob_schema(binding, stream) for stream in (0, 1)]
+                    read = read_blobs(schemas, [row["stream"]], [row["data"]])
+                    for into, got in zip((home, guests), read, strict=True):
+                        for blob in got.get(1, []):
+                            ids = blob.column("id").to_pylist()
+                            into.update((row["bucket"], each) for each in ids)
+        return home, guests
+
+    home, guests = places([batch])
+    assert (home, guests) == places([mixed[:700], mixed[700:701], mixed[701:]])
+    assert Counter(each for _, each in home) == Counter(range(len(rows)))
+    assert home + guests == Counter((bucket, each) for bucket in range(4) for each in range(2_000))
+    assert all(400 < count < 600 for count in Counter(bucket for bucket, _ in home).values())
