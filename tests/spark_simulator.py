@@ -11,6 +11,8 @@ Half of the seeds have windows that count rows or arrivals. There the oracle's o
 that of the rows' contents, for `id` comes first by name and grows; and what comes out of a batch
 is what the oracle has after the one before, since the watermark is that of its start.
 
+Some of the others have no key: there every row goes to all buckets, as a guest to all but one.
+
 To replay a seed: `.venv/bin/python tests/spark_simulator.py 1234`.
 """
 
@@ -32,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 import penstock as ps
-from oracle import PRESERVED, Combination, OracleStream, Step, answer
+from oracle import PRESERVED, Combination, OracleStream, Row, Step, Term, answer
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -42,12 +44,36 @@ from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.mapped import MappedFiles
-from penstock.spark.packing import Packer, blob_schema, read_blob
+from penstock.spark.packing import Packer, Parts, blob_schema, read_blobs
 from scenario import window_of
 from strategies import BLOBS_OF_ONE_HASH
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.binary()), ("id", pa.int64())])
 KEYS = [*BLOBS_OF_ONE_HASH, b"key 2", b"key 3", b""]
+
+
+def _is_near(a: Row, b: Row) -> bool:
+    return abs(a["id"] - b["id"]) <= 9
+
+
+def _differs(a: Row, b: Row) -> bool | None:
+    return None if None in (a["k"], b["k"]) else bool(a["k"] != b["k"])
+
+
+# Joins without a key: what a user writes, and what it says in Python.
+WITHOUT_KEY: list[tuple[Any, list[Term]]] = [
+    ("abs(a.id - b.id) <= 9", [(("a", "b"), _is_near)]),
+    (
+        "a.id < b.id AND b.id % 4 <> 0",
+        [(("a", "b"), lambda a, b: a["id"] < b["id"]), (("b",), lambda b: b["id"] % 4 != 0)],
+    ),
+    ("a.k <> b.k", [(("a", "b"), _differs)]),
+    ("a.k IS NOT DISTINCT FROM b.k", [(("a", "b"), lambda a, b: a["k"] == b["k"])]),
+    (
+        ps.udf(lambda a, b: np.abs(a.to_numpy() - b.to_numpy()) <= 9, ["a.id", "b.id"]),
+        [(("a", "b"), _is_near)],
+    ),
+]
 
 
 class Crash(Exception):
@@ -127,6 +153,12 @@ class Simulation:
         self._buckets = 2
         if self._counts:
             self._count()
+        where, self._terms = None, []
+        if streams == 2 and not self._counts and self._random.random() < 0.5:
+            where, self._terms = WITHOUT_KEY[int(self._random.integers(len(WITHOUT_KEY)))]
+            self._how = "inner"
+            self._buckets = int(self._random.integers(1, 5))
+            self._oracle = [replace(stream, key=()) for stream in self._oracle]
         query = ps.WindowJoin(
             [
                 ps.Stream(
@@ -137,7 +169,8 @@ class Simulation:
                 )
                 for stream in self._oracle
             ],
-            on="k",
+            on=None if where else "k",
+            where=where,
             how=self._how,
         )
         self._binding = Binding.of(query).bound_with(dict.fromkeys(range(streams), SCHEMA))
@@ -177,7 +210,7 @@ class Simulation:
 
     def _run(self) -> None:
         steps = self._steps()
-        outcomes = answer(self._oracle, steps, how=self._how)
+        outcomes = answer(self._oracle, steps, where=self._terms, how=self._how)
         committed = [Committed() for _ in range(self._buckets)]
         watermark = BEGINNING
         given_out = self._binding.query.given_out  # of others ids are not kept
@@ -197,9 +230,10 @@ class Simulation:
             late: Counter[Any] = Counter()
             blobs = self._packed(step)
             for number in range(self._buckets):
-                calls = [blobs[number]] if blobs[number] else []
+                calls: list[tuple[Parts, Parts] | None] = []
+                calls += [blobs[number]] if any(blobs[number]) else []
                 due = {each for each in committed[number].timers if each <= watermark}
-                calls += [{}] if due else []
+                calls += [None] if due else []
                 for call in calls:  # rows first, then timers
                     committed[number].timers -= set() if call else due
                     committed[number], done = self._committed(
@@ -256,8 +290,11 @@ class Simulation:
             now += int(random.integers(0, 12))
         return steps
 
-    def _packed(self, step: Step) -> list[dict[int, list[pa.RecordBatch]]]:
-        buckets: list[dict[int, list[pa.RecordBatch]]] = [{} for _ in range(self._buckets)]
+    def _packed(self, step: Step, *, history: bool = False) -> list[tuple[Parts, Parts]]:
+        """For each bucket, the rows that stay in it and its guests."""
+        buckets: list[tuple[Parts, Parts]] = [({}, {}) for _ in range(self._buckets)]
+        schemas = [blob_schema(self._binding, number) for number in range(len(self._oracle))]
+        count = BucketCount(self._buckets)
         for number, stream in enumerate(self._oracle):
             rows = step.rows[stream.name]
             if not rows:
@@ -265,12 +302,14 @@ class Simulation:
             batch = pa.RecordBatch.from_pylist(list(rows), schema=SCHEMA)
             middle = int(self._random.integers(0, len(rows) + 1))
             for part in (batch[:middle], batch[middle:]):
-                for packed in Packer(self._binding, number, BucketCount(self._buckets))([part]):
+                for packed in Packer(self._binding, number, count, tick_all=history)([part]):
                     for row in packed.to_pylist():
-                        if row["data"] is None:
-                            continue
-                        blob = read_blob(row["data"], blob_schema(self._binding, number))
-                        buckets[row["bucket"]].setdefault(number, []).append(blob)
+                        if row["time"] is not None:
+                            continue  # a tick
+                        read = read_blobs(schemas, [row["stream"]], [row["data"]])
+                        for parts, more in zip(buckets[row["bucket"]], read, strict=True):
+                            for which, batches in more.items():
+                                parts.setdefault(which, []).extend(batches)
         return buckets
 
     def _with_history(self, step: Step, before: list[Committed]) -> list[Committed]:
@@ -280,13 +319,15 @@ class Simulation:
             for number, stream in enumerate(self._oracle)
             if step.rows[stream.name]
         }
-        blobs = self._packed(step)
+        blobs = self._packed(step, history=True)
         split = int(self._random.integers(len(self._oracle) + 1))
         after = []
         for number in range(self._buckets):
             state = before[number]
             for part in (range(split), range(split, len(self._oracle))):
-                rows = {stream: blobs[number][stream] for stream in part if stream in blobs[number]}
+                home, guests = blobs[number]
+                assert not guests
+                rows = {stream: home[stream] for stream in part if stream in home}
                 ticks = {stream: newest[stream] for stream in part if stream in newest}
                 state = self._begun(state, rows, ticks)
             after.append(state)
@@ -310,7 +351,7 @@ class Simulation:
         self,
         number: int,
         before: Committed,
-        blobs: Mapping[int, Sequence[pa.RecordBatch]],
+        blobs: tuple[Parts, Parts] | None,
         watermark: int,
     ) -> tuple[Committed, bucket_module.Step | None]:
         """Attempt a step until one attempt commits; others may have run beside it."""
@@ -324,7 +365,8 @@ class Simulation:
                 attempt = Bucket(self._binding, plan, worker)
                 try:
                     if blobs:
-                        done = attempt.step(str(number), store, self._mixed(blobs), watermark)
+                        home, guests = (self._mixed(each) for each in blobs)
+                        done = attempt.step(str(number), store, home, watermark, guests)
                     else:
                         done = attempt.wake(str(number), store, watermark)
                 except Crash:

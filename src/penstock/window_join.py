@@ -78,9 +78,11 @@ class WindowJoin(Query):
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
 
         frames: the DataFrames in one mapping, for names that are no keywords.
-        buckets: into how many parts keys are divided, each of them joined on its own; four
-            for each shuffle partition when not given. It stays with a checkpoint. Windows of
-            so many rows of a stream, or of arrivals, take one; a PlanWarning says so.
+        buckets: into how many parts the join is divided, by key, each of them joined on its
+            own; four for each shuffle partition when not given. It stays with a checkpoint. Two
+            streams without a key are divided by tuples, into one for each partition. Windows
+            of so many rows of a stream, or of arrivals, take one, and so do other joins
+            without a key; a PlanWarning says so.
         kind: add a column `kind`, 'result' or 'late', and give late rows out too, with the
             columns of the other streams null.
         initial: by stream, a batch DataFrame of history. The query starts as if it had been

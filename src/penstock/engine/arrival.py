@@ -20,6 +20,10 @@ or by tuples chosen before (model.steps); words of other paths narrow down what 
 comes out are candidates: words that fit. Whether the values do is verified afterwards, outside
 the loop.
 
+Where tuples are divided over several loops, all of which they probe, each stays in one and is a
+guest in the others. Of two tuples of one chunk only the later finds the other, and only where that
+one stays: so here too every pair is found once.
+
 With each arrival its own window expires, up to the earlier of the arrival and the watermark
 that holds after the batch: of what is still to come, nothing can meet what is dropped.
 """
@@ -169,12 +173,15 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
 
 
 @kernel
-def arrive(state: State, ts: Words, words: Any, mute: Any, rows: Words) -> tuple[int, int]:
+def arrive(
+    state: State, ts: Words, words: Any, mute: Any, guests: Any, rows: Words
+) -> tuple[int, int]:
     """Work through the arrivals between cursor and end of each stream.
 
     words[w]: their words for path w of their window. mute: which of them meet nothing; empty
-    when all may. Returns the number of candidates in `rows` and a status. An arrival is worked on
-    whole or not at all, so the loop goes on where it stopped when it is called again.
+    when all may. guests: which do not stay; empty when all do. Returns the number of candidates in
+    `rows` and a status. An arrival is worked on whole or not at all, so the loop goes on where it
+    stopped when it is called again.
     """
     found = 0
     while True:
@@ -196,7 +203,10 @@ def arrive(state: State, ts: Words, words: Any, mute: Any, rows: Words) -> tuple
             if now_found < 0:
                 return found, OUTPUT_FULL
             found = now_found
-        ring.append(state, number, entry)
+        if len(guests) > 0 and guests[window.cursor]:
+            ring.pass_by(state, number)
+        else:
+            ring.append(state, number, entry)
         window.cursor += 1
 
 

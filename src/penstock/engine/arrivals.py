@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.state.arena import Flags, Words
 from penstock.state.contents import by_contents
 
-__all__ = ["Arrivals", "Intake", "muted"]
+__all__ = ["Arrivals", "Intake", "guests_of", "muted"]
 
 
 class Intake(NamedTuple):
@@ -29,12 +29,14 @@ class Arrivals:
     """ts: event times. words: words[w], those for path w. columns: the payload in kept types.
 
     mute: which meet nothing, where such tuples count as rows; None when none has to be known.
+    guests: which meet others here but stay elsewhere; None when all stay. They never wait.
     """
 
     ts: Words
     words: Words
     columns: Mapping[str, pa.Array]
     mute: Flags | None = None
+    guests: Flags | None = None
 
     @property
     def keys(self) -> Words:
@@ -50,7 +52,9 @@ class Arrivals:
         chosen = pa.array(rows)
         columns = {name: array.take(chosen) for name, array in self.columns.items()}
         mute = None if self.mute is None else self.mute[rows]
-        return Arrivals(self.ts[rows], self.words.take(rows, axis=1), columns, mute)
+        guests = None if self.guests is None else self.guests[rows]
+        words = self.words.take(rows, axis=1)
+        return Arrivals(self.ts[rows], words, columns, mute, guests)
 
     def with_keys(self) -> Arrivals:
         """Those that have one."""
@@ -58,6 +62,12 @@ class Arrivals:
             return self
         heard = self.take(np.flatnonzero(~self.mute)) if self.mute.any() else self
         return replace(heard, mute=None)
+
+    def with_guests(self, others: Arrivals) -> Arrivals:
+        """The same and others that do not stay, in order of time."""
+        home = replace(self, guests=np.zeros(len(self), np.bool_))
+        guests = replace(others, guests=np.ones(len(others), np.bool_))
+        return Arrivals.concatenated([home, guests]).in_time_order()
 
     @classmethod
     def concatenated(cls, parts: Sequence[Arrivals]) -> Arrivals:
@@ -68,7 +78,7 @@ class Arrivals:
         }
         ts = np.concatenate([part.ts for part in parts])
         words = np.concatenate([part.words for part in parts], axis=1)
-        return cls(ts, words, columns, muted(parts))
+        return cls(ts, words, columns, muted(parts), guests_of(parts))
 
     def slice(self, begin: int, end: int) -> Arrivals:
         """A run of rows, without copying."""
@@ -76,7 +86,8 @@ class Arrivals:
             return self
         columns = {name: array[begin:end] for name, array in self.columns.items()}
         mute = None if self.mute is None else self.mute[begin:end]
-        return Arrivals(self.ts[begin:end], self.words[:, begin:end], columns, mute)
+        guests = None if self.guests is None else self.guests[begin:end]
+        return Arrivals(self.ts[begin:end], self.words[:, begin:end], columns, mute, guests)
 
     def in_time_order(self) -> Arrivals:
         """Sorted by event time, those of one instant as they came."""
@@ -115,8 +126,17 @@ class Arrivals:
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:
     """Which of these, one behind the other, have no key; None when none has to be known."""
-    if all(part.mute is None for part in parts):
+    return _joined([(len(part), part.mute) for part in parts])
+
+
+def guests_of(parts: Collection[Arrivals]) -> Flags | None:
+    """Which of these, one behind the other, do not stay; None when all do."""
+    return _joined([(len(part), part.guests) for part in parts])
+
+
+def _joined(parts: Sequence[tuple[int, Flags | None]]) -> Flags | None:
+    if all(flags is None for _, flags in parts):
         return None
     return np.concatenate(
-        [np.zeros(len(part), np.bool_) if part.mute is None else part.mute for part in parts]
+        [np.zeros(rows, np.bool_) if flags is None else flags for rows, flags in parts]
     )

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrival import DONE, OUTPUT_FULL, arrive, refill
-from penstock.engine.arrivals import Arrivals, muted
+from penstock.engine.arrivals import Arrivals, guests_of, muted
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.clock import BEGINNING
@@ -44,6 +44,7 @@ from penstock.state.windows import Windows
 __all__ = ["Driver"]
 
 _ALL_HEARD: Final = np.empty(0, np.bool_)
+_ALL_STAY: Final = np.empty(0, np.bool_)
 _FIRST_ROWS: Final = 1 << 12
 _MOST_ROWS: Final = 1 << 16  # more would fall out of the cache between probe and take
 
@@ -172,9 +173,9 @@ class Driver:
     ) -> None:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
         self._make_room(chunk, passed)
-        ts, words, mute = self._line_up(chunk)
+        line = self._line_up(chunk)
         while True:
-            found, status = arrive(self.windows.state, ts, words, mute, self._rows)
+            found, status = arrive(self.windows.state, *line, self._rows)
             if found:
                 self._emit(Candidates(self.windows, self.binding, self._rows[:, :found]), results)
             if status == DONE:
@@ -193,7 +194,7 @@ class Driver:
             payload.write(arrivals.columns, self.windows.head(stream))
             self._unmatched.add(self.windows, stream, arrivals.ts)
 
-    def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags]:
+    def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags, Flags]:
         """Put the streams' arrivals one behind the other and set their cursors."""
         windows, end = self.windows.state.windows, 0
         cursors, ends = windows["cursor"], windows["end"]
@@ -202,13 +203,14 @@ class Driver:
             cursors[stream] = end
             end += len(arrivals.ts)
             ends[stream] = end
-        mute = muted(chunk.values())
+        mute, guests = muted(chunk.values()), guests_of(chunk.values())
         # Copied even if there is one: what a user gives may be read-only, and numba would
         # compile the loop again for that.
         return (
             np.concatenate([arrivals.ts for arrivals in chunk.values()]),
             self._words(chunk.values()),
             _ALL_HEARD if mute is None else mute,
+            _ALL_STAY if guests is None else guests,
         )
 
     def _words(self, chunk: Collection[Arrivals]) -> Words:

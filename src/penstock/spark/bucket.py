@@ -10,6 +10,12 @@ The watermark is the query's, the same for all buckets. It is the one at the sta
 batch, both for what is late and for what expires. Where tuples wait for their turn, it is also
 the one that lets them go: all that go were committed by earlier batches, for what comes now and
 is not late has its turn after it.
+
+In a join without a key every bucket gets all rows. Each stays in one bucket, its home, and is a
+guest in the others: it is joined there with what stays, and then forgotten. What is written and
+counted of a row, and given out because it is late, is at home only. Of two rows the later finds
+the other where that one stays: later in the batch by time and stream, or in a later batch. So that
+all buckets agree on it, a step is a whole batch, which Spark hands to a bucket in one call.
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +39,9 @@ from penstock.spark.cold import Manifest, Store
 from penstock.spark.hot import HotState
 from penstock.spark.segments import Segments
 
-__all__ = ["Bucket", "Step", "release_parts"]
+__all__ = ["Bucket", "Step", "release_parts", "with_guests"]
+
+_NO_GUESTS: Final[Mapping[int, Sequence[pa.RecordBatch]]] = {}
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,21 @@ class Step:
     live: int
     bytes: int
     rebuilt: bool
+
+
+def with_guests(
+    binding: Binding,
+    arrivals: Mapping[int, Arrivals],
+    guests: Mapping[int, Sequence[pa.RecordBatch]],
+    watermark: int,
+) -> dict[int, Arrivals]:
+    """Arrivals by stream, with the guests among them that came in these blobs."""
+    everyone = dict(arrivals)
+    for stream, parts in guests.items():
+        others = release_parts(binding, stream, parts, watermark).arrivals
+        home = everyone.get(stream, others.slice(0, 0))
+        everyone[stream] = home.with_guests(others)
+    return everyone
 
 
 def release_parts(
@@ -76,8 +100,12 @@ class Bucket:
         store: Store,
         batches: Mapping[int, Sequence[pa.RecordBatch]],
         watermark: int,
+        guests: Mapping[int, Sequence[pa.RecordBatch]] = _NO_GUESTS,
     ) -> Step:
-        """Join one batch, whose rows have the columns of blobs, into a bucket."""
+        """Join one batch, whose rows have the columns of blobs, into a bucket.
+
+        guests: rows of the batch that stay in other buckets.
+        """
         manifest, is_new = self._manifest(store)
         before = manifest.watermark
         watermark = manifest.watermark = max(before, watermark)
@@ -98,7 +126,8 @@ class Bucket:
             share.run({}, before)  # history, whose results up to here are known
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = share.driver.produced
-        results = share.run(arrivals, watermark, alone_in(released))
+        everyone = with_guests(self._binding, arrivals, guests, watermark)
+        results = share.run(everyone, watermark, alone_in(released))
         manifest.produced += share.driver.produced - produced
         manifest.released, manifest.numbered = watermark, share.waiting.numbered
         for stream, each in released.items():

@@ -1,6 +1,6 @@
-"""Into how many buckets keys are divided, and what they are called.
+"""How many buckets there are, and what they are called.
 
-The number must not change under a checkpoint. Unless it is given it is four for each shuffle
+The number must not change under a checkpoint. Unless it is given it is so many for each shuffle
 partition, and how many of these there are is for Spark to say when a batch runs: a query that
 is started again keeps the partitions of its checkpoint, whatever the session says by then.
 Spark tells its tasks, so they are asked, not the session. Bucket 0 is always there and is called
@@ -21,7 +21,6 @@ from pyspark import TaskContext
 __all__ = ["MOST_BUCKETS", "BucketCount", "partition_of"]
 
 MOST_BUCKETS: Final = (1 << 15) - 1
-_PER_PARTITION: Final = 4
 _WORD: Final = (1 << 32) - 1
 # Spark writes the partitions of the checkpoint to the first when a query is started again.
 _PARTITIONS: Final = (
@@ -32,16 +31,18 @@ _PARTITIONS: Final = (
 
 @dataclass(frozen=True)
 class BucketCount:
-    """given: by the user. partitions: the session's, for where no task is running."""
+    """given: by the user. partitions: the session's, for where no task is running.
+    per_partition: how many for each of these, when none are given."""
 
     given: int | None
     partitions: int = 1
+    per_partition: int = 4
 
     def here(self) -> int:
         """The number, in this task."""
         if self.given is not None:
             return self.given
-        return min(_PER_PARTITION * self.partitions_here(), MOST_BUCKETS)
+        return min(self.per_partition * self.partitions_here(), MOST_BUCKETS)
 
     def names(self) -> tuple[int, ...]:
         """What they are called, in this task; the first of them is 0."""

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.words import tuple_words
 from penstock.engine.clock import BEGINNING
+from penstock.engine.words import tuple_words
 from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
@@ -152,8 +152,8 @@ class Manifest:
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
             raise SnapshotError(
-                f"the checkpoint divides keys into {buckets} buckets over {partitions} partitions, "
-                f"and this query into {division[0]} over {division[1]}; pass buckets={buckets} to "
+                f"the checkpoint has {buckets} buckets over {partitions} partitions, "
+                f"and this query {division[0]} over {division[1]}; pass buckets={buckets} to "
                 f"on_spark, with spark.sql.shuffle.partitions={partitions}, or use a new checkpoint"
             )
         manifest.division = division

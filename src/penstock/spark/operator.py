@@ -13,7 +13,6 @@ aggregation over windows of it, or another join.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,14 +23,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.release import alone_in
-from penstock.errors import InputError, PlanError, PlanWarning, SchemaError
+from penstock.errors import InputError, PlanError, SchemaError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
-from penstock.spark.bucket import release_parts
-from penstock.spark.bucket_count import MOST_BUCKETS, BucketCount
-from penstock.spark.packing import PACKED, Packer, blob_schema, read_blob
+from penstock.spark.bucket import release_parts, with_guests
+from penstock.spark.division import divided
+from penstock.spark.packing import PACKED, Packer, blob_schema, read_blobs
 from penstock.spark.processor import OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
 from penstock.spark.session import prepare_session
@@ -79,7 +78,8 @@ def join_on_spark(
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
     binding = _bind(query, frames, kind)
     history = _history(query, frames, options.initial, streaming)
-    count = _buckets(spark, query, options.buckets)
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
+    count = divided(query, options.buckets, partitions)
     packed = [
         frames[name].mapInArrow(Packer(binding, stream, count), PACKED)
         for stream, name in enumerate(query.names)
@@ -189,30 +189,6 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
     return binding
 
 
-def _buckets(spark: Any, query: Query, given: int | None) -> BucketCount:
-    if given is not None and (not isinstance(given, int) or not 1 <= given <= MOST_BUCKETS):
-        raise PlanError(f"buckets must be 1 to {MOST_BUCKETS:,}, got {given!r}")
-    whole = {
-        str(window)
-        for window in query.windows
-        if window.arrivals or (window.rows and not window.per_key)
-    }
-    if whole:
-        if given not in (None, 1):
-            raise PlanError(
-                f"buckets={given} cannot be: windows of {sorted(whole)} count tuples of all keys "
-                "in one order, which takes one bucket; leave buckets= out, or count per key"
-            )
-        warnings.warn(
-            f"windows of {sorted(whole)} count tuples of all keys in one order: the whole join "
-            "runs in one bucket, on one core; use 'rows per key' or windows of time to spread it",
-            PlanWarning,
-            stacklevel=4,
-        )
-        given = 1
-    return BucketCount(given, int(spark.conf.get("spark.sql.shuffle.partitions", "200")))
-
-
 def _counters() -> list[Any]:
     names = ("produced", "late", "live", "bytes", "rebuilt")
     return [F.sum(name).alias(name) for name in names]
@@ -223,19 +199,18 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
 
     A function of one argument, made for `applyInArrow`, which counts them.
     """
+    schemas = [blob_schema(binding, stream) for stream in range(len(binding.query.streams))]
 
     def join(blobs: pa.Table) -> pa.Table:
-        parts: dict[int, list[pa.RecordBatch]] = {}
-        for stream, data in zip(blobs["stream"].to_pylist(), blobs["data"], strict=True):
-            if data.is_valid:
-                batch = read_blob(data.as_buffer(), blob_schema(binding, stream))
-                parts.setdefault(stream, []).append(batch)
+        data = (each.as_buffer() if each.is_valid else None for each in blobs["data"])
+        home, guests = read_blobs(schemas, blobs["stream"].to_pylist(), data)
         released = {
-            stream: release_parts(binding, stream, batches, BEGINNING)
-            for stream, batches in parts.items()
+            stream: release_parts(binding, stream, parts, BEGINNING)
+            for stream, parts in home.items()
         }
         arrivals = {stream: each.arrivals for stream, each in released.items()}
-        joined = Share(binding, plan).run(arrivals, END_OF_TIME, alone_in(released))
+        everyone = with_guests(binding, arrivals, guests, BEGINNING)
+        joined = Share(binding, plan).run(everyone, END_OF_TIME, alone_in(released))
         if not kind:
             return joined
         return joined.add_column(0, KIND, pa.repeat(pa.scalar("result"), joined.num_rows))

@@ -12,12 +12,17 @@ Spark hands to each bucket without a watermark, every bucket gets the ticks.
 A row's bucket is a hash of its key: the 64-bit key word, mixed twice, for the words of numbers
 that lie at regular distances are alike in most bits. Rows without a key go wherever their word
 says; they meet nothing.
+
+In a join without a key every row goes to all buckets, and stays in one: that of a hash of all
+that is in it, so that attempts agree, whatever order they see rows in. To the others it goes as a
+guest, in blobs of their own. A history needs no guests: what it meets in itself is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -28,6 +33,7 @@ from penstock.model.binding import Binding
 from penstock.runtime.intake import event_times, fit
 from penstock.spark.bucket_count import BucketCount
 from penstock.state.arena import Words
+from penstock.state.contents import row_hashes
 from penstock.state.keys import key_words
 from penstock.state.storage import take_rows
 
@@ -35,9 +41,11 @@ __all__ = [
     "BLOB",
     "PACKED",
     "Packer",
+    "Parts",
     "blob_schema",
     "in_schema",
     "read_blob",
+    "read_blobs",
     "tick_time",
     "write_blobs",
 ]
@@ -49,6 +57,7 @@ BLOB_BYTES: Final = 400 << 10
 
 # A packed row: which bucket and stream, and the rows, with a null for time; or in a tick the
 # greatest event time, with a null for data; in that of a history, the same in microseconds.
+# Guests of stream s are those of stream ~s, which is below zero.
 PACKED: Final = "bucket int, stream int, time timestamp, data binary"
 BLOB: Final = pa.schema(
     [
@@ -62,6 +71,9 @@ BLOB: Final = pa.schema(
 # Odd, and not the directory's.
 _MULTIPLIERS: Final = (np.uint64(0xD6E8_FEB8_6659_FD93), np.uint64(0xC2B2_AE3D_27D4_EB4F))
 _HALF: Final = np.uint64(32)
+
+Blob = tuple[int, int, int | None, bytes | None]  # a packed row
+Parts = dict[int, list[pa.RecordBatch]]  # rows by stream
 
 
 def blob_schema(binding: Binding, stream: int) -> pa.Schema:
@@ -86,6 +98,21 @@ def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
 
 
+def read_blobs(
+    schemas: Sequence[pa.Schema], streams: Iterable[int], data: Iterable[bytes | None]
+) -> tuple[Parts, Parts]:
+    """Packed rows that came to a bucket: those that stay in it, and its guests. Ticks are for
+    Spark's watermark, and are left out."""
+    home: Parts = {}
+    guests: Parts = {}
+    for stream, blob in zip(streams, data, strict=True):
+        if blob is None:
+            continue
+        of_kind, number = (home, stream) if stream >= 0 else (guests, ~stream)
+        of_kind.setdefault(number, []).append(read_blob(blob, schemas[number]))
+    return home, guests
+
+
 def tick_time(data: bytes) -> int:
     """The time in the tick of a history; pandas would have it in the session's zone."""
     return int.from_bytes(data, "little", signed=True)
@@ -107,47 +134,73 @@ class Packer:
             waiting.append(batch)
             size += batch.nbytes
             if size >= PACKED_BYTES:
-                yield self._packed(waiting)
+                yield from self._packed(waiting)
                 waiting, size = [], 0
         if waiting:
-            yield self._packed(waiting)
+            yield from self._packed(waiting)
 
-    def _packed(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    def _packed(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Packed rows; guests are many times what came in, so not all at once."""
         name = self.binding.query.names[self.stream]
         schema = self.binding.schemas[self.stream]
         rows = pa.concat_batches([in_schema(batch, schema) for batch in batches])
         rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
         ts = event_times(self.binding.query, self.stream, rows).ts
+        if not len(rows):
+            return
+        blobs: list[Blob] = []
+        size = 0
+        for blob in chain(self._ticks(int(ts.max())), self._blobs(rows)):
+            blobs.append(blob)
+            size += len(blob[-1] or b"")
+            if size >= PACKED_BYTES:
+                yield _batch(blobs)
+                blobs, size = [], 0
+        if blobs:
+            yield _batch(blobs)
+
+    def _ticks(self, newest: int) -> list[Blob]:
+        names = self.buckets.names()
+        if not self.tick_all:  # in the first bucket, which so is called in every batch
+            return [(names[0], self.stream, newest, None)]
+        tick = newest.to_bytes(8, "little", signed=True)
+        return [(bucket, self.stream, newest, tick) for bucket in names]
+
+    def _blobs(self, rows: pa.RecordBatch) -> Iterator[Blob]:
         names = self.buckets.names()
         buckets = self._buckets(rows, len(names))
         order = np.argsort(buckets, kind="stable")
-        rows, ts, buckets = take_rows(rows, order), ts[order], buckets[order]
+        rows, buckets = take_rows(rows, order), buckets[order]
         ends = np.searchsorted(buckets, np.arange(len(names)), side="right").tolist()
-        blobs: list[tuple[int, int, int | None, bytes | None]] = []
+        has_guests = not self.binding.query.keys[self.stream] and not self.tick_all
         for bucket, begin, end in zip(names, [0, *ends], ends, strict=False):
             for data in write_blobs(rows[begin:end]):
-                blobs.append((bucket, self.stream, None, data))
-        if blobs:
-            newest = int(ts.max())
-            if self.tick_all:
-                tick = newest.to_bytes(8, "little", signed=True)
-                blobs += [(bucket, self.stream, newest, tick) for bucket in names]
-            else:  # in the first bucket, which so is called in every batch
-                blobs.append((names[0], self.stream, newest, None))
-        columns = zip(*blobs, strict=True) if blobs else ((), (), (), ())
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, BLOB, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=BLOB)
+                yield bucket, self.stream, None, data
+            for others in (rows[:begin], rows[end:]) if has_guests else ():
+                for data in write_blobs(others):
+                    yield bucket, ~self.stream, None, data
 
     def _buckets(self, rows: pa.RecordBatch, count: int) -> Words:
+        if count == 1:
+            return np.zeros(len(rows), np.int16)
         keys = [rows.column(name) for name in self.binding.query.keys[self.stream]]
-        words, _ = key_words(keys, self.binding.key_kinds, len(rows))
-        mixed = words.view(np.uint64)
+        if keys:
+            words, _ = key_words(keys, self.binding.key_kinds, len(rows))
+            mixed = words.view(np.uint64)
+        else:
+            mixed = row_hashes(rows.columns, len(rows))
         for multiplier in _MULTIPLIERS:
             mixed = mixed * multiplier
             mixed ^= mixed >> _HALF
         # 16 bits are sorted by counting, in one pass; more buckets there are not.
         buckets: Words = (mixed % np.uint64(count)).astype(np.int16)
         return buckets
+
+
+def _batch(blobs: list[Blob]) -> pa.RecordBatch:
+    columns = zip(*blobs, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, BLOB, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=BLOB)
 
 
 def in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, Final
 
 import pandas as pd
@@ -18,7 +19,14 @@ from penstock.spark.bucket import Bucket, Step
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.mapped import MappedFiles
-from penstock.spark.packing import blob_schema, read_blob, tick_time, write_blobs
+from penstock.spark.packing import (
+    Parts,
+    blob_schema,
+    read_blob,
+    read_blobs,
+    tick_time,
+    write_blobs,
+)
 from penstock.spark.scratch import Place
 
 __all__ = ["OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
@@ -85,13 +93,10 @@ class JoinProcessor(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
-        batches: dict[int, list[pa.RecordBatch]] = {}
-        for frame in rows:
-            for stream, data in zip(frame["stream"], frame["data"], strict=True):
-                if data is None:
-                    continue  # a tick, which was for Spark's watermark
-                batches.setdefault(stream, []).append(read_blob(data, self._schemas[stream]))
-        return self._stepped(key, batches, timerValues)
+        frames = list(rows)
+        streams = chain.from_iterable(frame["stream"] for frame in frames)
+        data = chain.from_iterable(frame["data"] for frame in frames)
+        return self._stepped(key, read_blobs(self._schemas, streams, data), timerValues)
 
     def handleInitialState(  # Spark's name
         self,
@@ -126,11 +131,10 @@ class JoinProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held between the batches that another call would have to free."""
 
-    def _stepped(
-        self, key: Any, batches: dict[int, list[pa.RecordBatch]], timers: Any
-    ) -> Iterator[pd.DataFrame]:
+    def _stepped(self, key: Any, parts: tuple[Parts, Parts], timers: Any) -> Iterator[pd.DataFrame]:
+        home, guests = parts
         watermark = self._watermark(timers)
-        step = self._bucket_worker().step(str(key[0]), self._store, batches, watermark)
+        step = self._bucket_worker().step(str(key[0]), self._store, home, watermark, guests)
         yield from self._output(step)
 
     def _watermark(self, timers: Any) -> int:

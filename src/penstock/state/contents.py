@@ -1,4 +1,4 @@
-"""An order of rows that depends on nothing but what is in them.
+"""An order and a hash of rows that depend on nothing but what is in them.
 
 Where rows come in no order that could be told again, those of one time are put in the order
 of their values: column by column, by the columns' names, so that neither the layout of the
@@ -8,7 +8,7 @@ can tell them apart. What cannot be compared, nested values, is in the order of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -19,9 +19,9 @@ import pyarrow.types as pt
 
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
-from penstock.state.keys import fold_bytes, mix
+from penstock.state.keys import fold_bytes, fold_words, mix
 
-__all__ = ["by_contents"]
+__all__ = ["by_contents", "row_hashes"]
 
 _NULL: Final = np.uint64(0x5851_F42D_4C95_7F2D)  # what stands for a null in a hash
 _BITS: Final = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
@@ -44,6 +44,14 @@ def by_contents(ts: Words, columns: Mapping[str, pa.Array]) -> Words | None:
     # The tied are in order of time already, so those of one time change places among them.
     rows[tied] = tied[order.to_numpy()]
     return rows
+
+
+def row_hashes(columns: Sequence[pa.Array], rows: int) -> npt.NDArray[np.uint64]:
+    """One of each row, over all its columns, of any type."""
+    hashes = np.zeros(rows, np.uint64)
+    for array in columns:
+        fold_words(hashes, _hashes(array))
+    return hashes
 
 
 def _comparable(array: pa.Array) -> pa.Array:

@@ -29,7 +29,7 @@ from penstock.state.arena import Words
 from penstock.state.jit import kernel
 from penstock.state.storage import decoded
 
-__all__ = ["as_kind", "fold_bytes", "key_words", "mix"]
+__all__ = ["as_kind", "fold_bytes", "fold_words", "key_words", "mix"]
 
 _GOLDEN: Final = np.uint64(0x9E37_79B9_7F4A_7C15)
 _FIRST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)
@@ -48,7 +48,8 @@ def mix(seed: Any, word: Any) -> Any:
 
 
 @kernel
-def _fold_words(hashes: Any, words: Any) -> None:
+def fold_words(hashes: Any, words: Any) -> None:
+    """Fold a word into each hash."""
     for each in range(len(hashes)):
         hashes[each] = mix(hashes[each], words[each])
 
@@ -110,13 +111,13 @@ def key_words(
     hashes = np.zeros(len(arrays[0]), np.uint64)
     for array, kind in zip(arrays, kinds, strict=True):
         if kind.exact:
-            _fold_words(hashes, _exact(array, kind).view(np.uint64))
+            fold_words(hashes, _exact(array, kind).view(np.uint64))
         elif kind.name == "decimal":
             # By value, sign-extended to 256 bits, so that precision does not count.
             words = np.frombuffer(array.buffers()[1], np.uint64)
             for word in range(4):
                 at = 4 * array.offset + word
-                _fold_words(hashes, np.ascontiguousarray(words[at::4][: len(array)]))
+                fold_words(hashes, np.ascontiguousarray(words[at::4][: len(array)]))
         else:
             _, offsets, data = array.buffers()
             starts = np.frombuffer(offsets, np.int64, len(array) + 1, 8 * array.offset)

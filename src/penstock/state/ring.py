@@ -30,7 +30,7 @@ from penstock.state.links import NOWHERE
 
 __all__ = [
     "MUTED", "append", "bury", "bury_outranked", "ends", "expire", "expire_all", "is_outranked",
-    "live_sequences", "place", "sweep", "trim",
+    "live_sequences", "pass_by", "place", "sweep", "trim",
 ]  # fmt: skip
 
 
@@ -100,6 +100,14 @@ def append(state: State, number: int, entry: int) -> None:
     else:
         window.expired += 1  # an older one of its key, wherever it is
     trim(state, number)
+
+
+@kernel
+def pass_by(state: State, number: int) -> None:
+    """Leave a guest that was placed at the head there as a hole: no index has it, no chain goes on
+    behind it."""
+    _mark(state, number, state.windows[number].head, DEAD | MUTE)
+    state.windows[number].head += 1
 
 
 @kernel
