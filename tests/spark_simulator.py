@@ -174,7 +174,8 @@ class Simulation:
             how=self._how,
         )
         self._binding = Binding.of(query).bound_with(dict.fromkeys(range(streams), SCHEMA))
-        self._plans = [Plan.of(query, "hash"), Plan.of(query, "buckets(2)")]
+        other = dict.fromkeys(query.names, "buckets(2)" if query.keys[0] else "t_tree")
+        self._plans = [Plan.of(query), Plan.of(query, other)]
         self._workers = [self._worker() for _ in range(2)]
 
     def _count(self) -> None:

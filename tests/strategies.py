@@ -16,7 +16,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
+import penstock as ps
 from oracle import OracleStream, Row, Step
+from penstock.model.plan import parse_index
 from scenario import Indexes, Scenario
 
 INDEXES = ("hash", "buckets", "buckets(1)", "buckets(7)", "bplus_tree", "t_tree", "scan")
@@ -74,6 +76,12 @@ Arrival = tuple[str, Row]  # to which stream comes what
 
 def indexes(names: Sequence[str]) -> st.SearchStrategy[Indexes]:
     return st.fixed_dictionaries({name: st.sampled_from(INDEXES) for name in names})
+
+
+def serving(query: ps.WindowJoin, name: str) -> list[str]:
+    """The indexes that can be asked for something by which a window is found."""
+    words = query.access.words[query.position(name)]
+    return [index for index in INDEXES if any(parse_index(index).serves(word) for word in words)]
 
 
 @st.composite

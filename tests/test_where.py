@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 import penstock as ps
 from oracle import Row, Step, Term
 from penstock.model.key_terms import keys_of
-from penstock.model.plan import parse_index
 from penstock.model.where import parse_where
 from scenario import Scenario, check
-from strategies import INDEXES, arrivals, batches, other_windows, streams
+from strategies import arrivals, batches, other_windows, serving, streams
 
 pytestmark = pytest.mark.jit_off
 
@@ -119,12 +118,6 @@ def keyed(scenario: Scenario) -> Scenario:
         for stream, key in zip(scenario.streams, keys, strict=True)
     ]
     return replace(scenario, streams=streams)
-
-
-def serving(query: ps.WindowJoin, name: str) -> list[str]:
-    """The indexes that can be asked for something by which a window is found."""
-    words = query.access.words[query.position(name)]
-    return [index for index in INDEXES if any(parse_index(index).serves(word) for word in words)]
 
 
 @given(clauses(windows=False))

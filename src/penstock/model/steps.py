@@ -85,7 +85,7 @@ def _step(window: int, checks: list[Check]) -> Step:
 def _sides(checks: Sequence[Check], word: int) -> int:
     """On how many sides a word is bounded."""
     ops = {check.op for check in checks if check.word == word}
-    return max(max(_SIDES[op] for op in ops), len(ops & {"at least", "at most"}))
+    return max(*(_SIDES[op] for op in ops), len(ops & {"at least", "at most"}))
 
 
 def _checks(access: Access, window: int, chosen: Sequence[int]) -> Iterator[Check]:
