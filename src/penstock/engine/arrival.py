@@ -48,7 +48,7 @@ DIRECTORY_FULL: Final = 2  # make room in the directory, then call again
 _AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
 
 # A frame: the tuple chosen at a depth, latest and ends of the combination above it, the first
-# tuple that was found, and what was asked for: low, high, entry.
+# tuple that was found, what was asked for (low, high, entry), and the chosen one's place in a tree.
 _MET: Final = 0
 _LATEST: Final = 1
 _ENDS: Final = 2
@@ -56,6 +56,7 @@ _NEWEST: Final = 3
 _LOW: Final = 4
 _HIGH: Final = 5
 _ENTRY: Final = 6
+_CURSOR: Final = 7
 
 
 @kernel
@@ -130,7 +131,8 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
     step = state.steps[number, 0]
     window = state.windows[step.window]
     asked = _asked(state, number, 0, located)
-    met = newest = indexes.first(state, step.path, step.kind, asked, 0)
+    met, cursor = indexes.first(state, step.path, step.kind, asked)
+    newest = met
     while True:
         if met == NOWHERE:
             if depth == 0:
@@ -138,7 +140,7 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
             depth -= 1
             frame = state.frames[depth]
             met, latest, ends, newest = frame[_MET], frame[_LATEST], frame[_ENDS], frame[_NEWEST]
-            asked = (frame[_LOW], frame[_HIGH], frame[_ENTRY])
+            asked, cursor = (frame[_LOW], frame[_HIGH], frame[_ENTRY]), frame[_CURSOR]
             step = state.steps[number, depth]
             window = state.windows[step.window]
         elif window.per_key > 0 and ring.is_outranked(state, step.window, newest, met):
@@ -152,14 +154,15 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
                 if depth < streams - 2:
                     frame = state.frames[depth]
                     frame[_MET], frame[_LATEST], frame[_ENDS] = met, latest, ends
-                    frame[_NEWEST] = newest
+                    frame[_NEWEST], frame[_CURSOR] = newest, cursor
                     frame[_LOW], frame[_HIGH], frame[_ENTRY] = asked
                     latest, ends = max(latest, met_ts), min(ends, met_ends)
                     depth += 1
                     step = state.steps[number, depth]
                     window = state.windows[step.window]
                     asked = _asked(state, number, depth, located)
-                    met = newest = indexes.first(state, step.path, step.kind, asked, depth)
+                    met, cursor = indexes.first(state, step.path, step.kind, asked)
+                    newest = met
                     continue
                 if found == rows.shape[1]:
                     return -1
@@ -169,7 +172,7 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
                     rows[state.steps[number, above].window, found] = state.frames[above, _MET]
                 rows[streams, found] = max(latest, met_ts)
                 found += 1
-        met = indexes.following(state, step.path, step.kind, asked, met, depth)
+        met, cursor = indexes.following(state, step.path, step.kind, asked, (met, cursor))
 
 
 @kernel

@@ -42,8 +42,8 @@ from penstock.model.query import MAX_STREAMS
 from penstock.state.jit import kernel
 
 __all__ = [
-    "CHECK", "CURSOR", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MUTE", "PATH", "RANKS",
-    "RANK_SHIFT", "RECORD", "SPARE_DEPTH", "STEP", "WINDOW", "Flags", "Shape", "State", "Words",
+    "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MUTE", "PATH", "RANKS",
+    "RANK_SHIFT", "RECORD", "STEP", "WINDOW", "Flags", "Shape", "State", "Words",
     "header_bytes", "record_at", "view", "word_at",
 ]  # fmt: skip
 
@@ -134,8 +134,6 @@ CHECK: Final = _record(
 RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 
 _FRAME_WORDS: Final = 8
-CURSOR: Final = 7  # of a frame: where a tree was last read
-SPARE_DEPTH: Final = MAX_STREAMS - 1  # of the frames: that of no step
 
 
 class Shape(NamedTuple):

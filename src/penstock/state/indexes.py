@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.state import bplus_tree, buckets, directory, scan, t_tree
-from penstock.state.arena import CURSOR, DEAD, MUTE, SPARE_DEPTH, State, word_at
+from penstock.state.arena import DEAD, MUTE, State, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow
 from penstock.state.nodes import begin
@@ -122,67 +122,68 @@ def _chained(state: State, path: int, key: int, sequence: int) -> int:
 
 
 @kernel
-def first(state: State, path: int, kind: int, asked: tuple[int, int, int], depth: int) -> int:
-    """The first candidate of a path for what is asked (low, high, entry), or NOWHERE.
-
-    kind: of the index, or a scan of it. depth: of the frames, where trees remember their place.
-    """
+def first(state: State, path: int, kind: int, asked: tuple[int, int, int]) -> tuple[int, int]:
+    """The first candidate of a path for what is asked (low, high, entry), or NOWHERE; and where
+    a tree has it. kind: of the index, or a scan of it."""
     low, high, entry = asked
+    descriptor = state.paths[path]
     if kind == HASH:
         if directory.is_free(state, entry):
-            return NOWHERE
-        number = state.paths[path].window
-        link = directory.newest(state, number, entry)
-        window = state.windows[number]
-        return _chained(state, path, low, follow(window, window.head, link))
+            return NOWHERE, NOWHERE
+        link = directory.newest(state, descriptor.window, entry)
+        window = state.windows[descriptor.window]
+        return _chained(state, path, low, follow(window, window.head, link)), NOWHERE
     if kind == BUCKETS:
-        return buckets.first(state, path, low)
+        return buckets.first(state, path, low), NOWHERE
     if kind == BPLUS_TREE:
-        tree = state.paths[path]
-        cursor = state.frames[depth, CURSOR] = bplus_tree.last(state.words, tree, low, high)
-        return cursor if cursor == NOWHERE else bplus_tree.sequence_at(state.words, tree, cursor)
+        return _found(state, path, bplus_tree.last(state.words, descriptor, low, high))
     if kind == T_TREE:
-        tree = state.paths[path]
-        cursor = state.frames[depth, CURSOR] = t_tree.last(state.words, tree, low, high)
-        return cursor if cursor == NOWHERE else t_tree.sequence_at(state.words, tree, cursor)
-    return scan.first(state, path, low, high)
+        return _found(state, path, t_tree.last(state.words, descriptor, low, high))
+    return scan.first(state, path, low, high), NOWHERE
 
 
 @kernel
 def following(
-    state: State, path: int, kind: int, asked: tuple[int, int, int], sequence: int, depth: int
-) -> int:
-    """The candidate after `sequence`, or NOWHERE."""
+    state: State, path: int, kind: int, asked: tuple[int, int, int], at: tuple[int, int]
+) -> tuple[int, int]:
+    """The candidate after one that is `at` a sequence number and a place in a tree."""
     low, high, _ = asked
+    sequence, cursor = at
+    descriptor = state.paths[path]
     if kind == HASH:
-        window = state.windows[state.paths[path].window]
+        window = state.windows[descriptor.window]
         link = word_at(state, path, sequence).older
-        return _chained(state, path, low, follow(window, sequence, link))
+        return _chained(state, path, low, follow(window, sequence, link)), NOWHERE
     if kind == BUCKETS:
-        return buckets.following(state, path, low, sequence)
+        return buckets.following(state, path, low, sequence), NOWHERE
     if kind == BPLUS_TREE:
-        tree, cursor = state.paths[path], state.frames[depth, CURSOR]
-        cursor = state.frames[depth, CURSOR] = bplus_tree.previous(state.words, tree, low, cursor)
-        if (cursor & 255) >= 8:
-            coming = bplus_tree.sequence_at(state.words, tree, cursor - 8)
-            prefetch(state.words, 3 * (tree.ring + (coming & tree.mask)))
-        return cursor if cursor == NOWHERE else bplus_tree.sequence_at(state.words, tree, cursor)
+        return _found(state, path, bplus_tree.previous(state.words, descriptor, low, cursor))
     if kind == T_TREE:
-        tree, cursor = state.paths[path], state.frames[depth, CURSOR]
-        cursor = state.frames[depth, CURSOR] = t_tree.previous(state.words, tree, low, cursor)
-        return cursor if cursor == NOWHERE else t_tree.sequence_at(state.words, tree, cursor)
-    return scan.following(state, path, low, high, sequence)
+        return _found(state, path, t_tree.previous(state.words, descriptor, low, cursor))
+    return scan.following(state, path, low, high, sequence), NOWHERE
 
 
 @kernel
-def newest(state: State, window: int, key: int, entry: int) -> int:
-    """The newest tuple of a key in a window, or NOWHERE."""
-    path = state.windows[window].paths
-    return first(state, path, state.paths[path].kind, (key, key, entry), SPARE_DEPTH)
+def _found(state: State, path: int, cursor: int) -> tuple[int, int]:
+    """The tuple at a place of a tree, and the place. Those that follow it are fetched meanwhile."""
+    if cursor == NOWHERE:
+        return NOWHERE, NOWHERE
+    descriptor = state.paths[path]
+    if (cursor & 255) >= 8:
+        coming = bplus_tree.sequence_at(state.words, descriptor, cursor - 8)
+        prefetch(state.words, 3 * (descriptor.ring + (coming & descriptor.mask)))
+    return bplus_tree.sequence_at(state.words, descriptor, cursor), cursor
 
 
 @kernel
-def older(state: State, window: int, key: int, sequence: int) -> int:
-    """The next older of the same key, or NOWHERE; after `newest`, with nothing in between."""
+def newest(state: State, window: int, key: int, entry: int) -> tuple[int, int]:
+    """The newest tuple of a key in a window, or NOWHERE, and where a tree has it."""
     path = state.windows[window].paths
-    return following(state, path, state.paths[path].kind, (key, key, 0), sequence, SPARE_DEPTH)
+    return first(state, path, state.paths[path].kind, (key, key, entry))
+
+
+@kernel
+def older(state: State, window: int, key: int, at: tuple[int, int]) -> tuple[int, int]:
+    """The next older of the same key."""
+    path = state.windows[window].paths
+    return following(state, path, state.paths[path].kind, (key, key, 0), at)

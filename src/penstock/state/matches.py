@@ -93,10 +93,11 @@ def outranked(state: State, number: int, begin: int, out: Words) -> int:
         record = record_at(state, number, sequence)
         key = record.key
         entry = indexes.locate(state, window.paths, key)
-        if indexes.newest(state, number, key, entry) != sequence:
+        newest, cursor = indexes.newest(state, number, key, entry)
+        if newest != sequence:
             continue  # a newer one of its key sees to it
         new, own_rank = 1, record.marks >> RANK_SHIFT
-        older = indexes.older(state, number, key, sequence)
+        older, cursor = indexes.older(state, number, key, (sequence, cursor))
         while older != NOWHERE:
             if older >= begin:
                 new += 1
@@ -106,5 +107,5 @@ def outranked(state: State, number: int, begin: int, out: Words) -> int:
                 break
             if behind >= window.rows:
                 count += unmatched(state, number, older, older + 1, out[count:])
-            older = indexes.older(state, number, key, older)
+            older, cursor = indexes.older(state, number, key, (older, cursor))
     return count

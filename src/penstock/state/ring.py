@@ -81,7 +81,7 @@ def append(state: State, number: int, entry: int) -> None:
     record = record_at(state, number, window.head)
     is_one_more = True
     if window.per_key > 0 and entry != MUTED:
-        newest = indexes.newest(state, number, record.key, entry)
+        newest, _ = indexes.newest(state, number, record.key, entry)
         if newest != NOWHERE:
             rank = _rank(state, number, newest) + 1
             # Once ranks have come round to where they began, all that were counted are gone.
@@ -204,7 +204,7 @@ def bury_outranked(state: State, number: int) -> None:
         if not _is_dead(state, number, sequence):
             key = record_at(state, number, sequence).key
             entry = indexes.locate(state, window.paths, key)
-            newest = indexes.newest(state, number, key, entry)
+            newest, _ = indexes.newest(state, number, key, entry)
             if is_outranked(state, number, newest, sequence):
                 indexes.remove(state, number, sequence)
                 _mark(state, number, sequence, DEAD)  # counted as expired already

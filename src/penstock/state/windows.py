@@ -22,7 +22,6 @@ from penstock.state.arena import (
     DEAD,
     MUTE,
     RECORD,
-    SPARE_DEPTH,
     WINDOW,
     State,
     Words,
@@ -312,10 +311,10 @@ class Windows:
         word: Any = np.int64(key)
         kind = self.state.paths[path].kind
         asked = (word, word, indexes.locate(self.state, path, word))
-        found, sequence = [], indexes.first(self.state, path, kind, asked, SPARE_DEPTH)
-        while sequence != NOWHERE:
-            found.append(int(sequence))
-            sequence = indexes.following(self.state, path, kind, asked, sequence, SPARE_DEPTH)
+        found, at = [], indexes.first(self.state, path, kind, asked)
+        while at[0] != NOWHERE:
+            found.append(int(at[0]))
+            at = indexes.following(self.state, path, kind, asked, at)
         return found
 
 
