@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -43,6 +44,49 @@ def test_a_stream_and_its_restart(
         run(query.on_spark(frames), tmp_path)
     expected = expected_of(query, batches)
     assert expected.num_rows > 10
+    assert rows_of(before_far(joined(spark, tmp_path))) == rows_of(expected)
+
+
+def test_windows_that_count(
+    spark: SparkSession, sources: dict[str, Source], tmp_path: Path
+) -> None:
+    """A tuple comes out alone when newer ones have pushed it out; the last ones stay inside."""
+    streams = [
+        ps.Stream("a", time="ts", window="3 rows per key", lateness="3 seconds"),
+        ps.Stream("b", time="ts", window="1 second", lateness="3 seconds"),
+    ]
+    query = ps.WindowJoin(streams, on="k", how="full")
+    batches = [
+        {"a": batch(1, number, rows=40), "b": batch(2, number, rows=40)}
+        for number in (0, 1, 2, FAR)
+    ]
+    for begin, end in ((0, 2), (2, 4)):
+        written(sources, batches[begin:end], first=begin)
+        frames = {name: source.stream(spark) for name, source in sources.items()}
+        run(query.on_spark(frames), tmp_path)
+    join = query.start()
+    expected = before_far(pa.concat_tables([join.push(each) for each in batches]))
+    for column in ("a_k", "b_k"):
+        assert expected.filter(pc.is_null(expected[column])).num_rows > 10
+    assert rows_of(before_far(joined(spark, tmp_path))) == rows_of(expected)
+
+
+def test_history(spark: SparkSession, sources: dict[str, Source], tmp_path: Path) -> None:
+    """Its tuples come out alone only if they match nothing in the history either."""
+    query = query_of("full")
+    past = {name: batch(seed, 0, rows=40) for seed, name in enumerate("ab")}
+    live = [{name: batch(seed, n, rows=40) for seed, name in enumerate("ab")} for n in (1, FAR)]
+    history = {name: Source(tmp_path / f"old {name}") for name in "ab"}
+    written(history, [past])
+    written(sources, live)
+    initial = {name: spark.read.parquet(str(each.directory)) for name, each in history.items()}
+    frames = {name: source.stream(spark) for name, source in sources.items()}
+    run(query.on_spark(frames, initial=initial), tmp_path)
+    join = query.start()
+    join.push(past)
+    expected = before_far(pa.concat_tables([join.push(each) for each in live]))
+    alone = expected.filter(pc.is_null(expected["a_k"]))
+    assert pc.min(alone["b_v"]).as_py() < 40  # of the history
     assert rows_of(before_far(joined(spark, tmp_path))) == rows_of(expected)
 
 
@@ -81,12 +125,6 @@ def test_an_aggregation_behind_an_outer_join(
 
 def test_what_does_not_go_together(spark: SparkSession, sources: dict[str, Source]) -> None:
     frames = {name: source.stream(spark) for name, source in sources.items()}
-    past = {"a": spark.createDataFrame([], frames["a"].schema)}
-    with pytest.raises(ps.PlanError, match="does not go together with initial="):
-        query_of("left").on_spark(frames, initial=past)
-    counted = [ps.Stream(name, time="ts", window="2 rows per key") for name in ("a", "b")]
-    with pytest.raises(ps.PlanError, match="does not go together with windows that count"):
-        ps.WindowJoin(counted, on="k", how="full").on_spark(frames)
     streams = [ps.Stream("a", time="event_time"), ps.Stream("b", time="ts")]
     over = ps.WindowJoin(streams, on={"a": "a_k", "b": "k"}, within="1 s")
     for how in ("left", "semi"):

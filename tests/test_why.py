@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
 
 import penstock as ps
+from oracle import answer
+from scenario import Scenario, bag, table
+from strategies import scenarios
 
 pytestmark = pytest.mark.jit_off
 
@@ -183,3 +189,117 @@ def test_before_a_stream_has_spoken_with_a_selection() -> None:
     )
     answer = query.start().why(a={"ts": 1, "k": 1}, b={"ts": 30, "k": 1})
     assert answer.joined is False
+
+
+def of(window: str | None = None, **more: Any) -> ps.Join:
+    streams = [ps.Stream(name, time="ts", window=window) for name in "ab"]
+    return ps.WindowJoin(streams, on="k", **more).start()
+
+
+def asked(join: ps.Join, a: int, b: int) -> tuple[bool | None, str]:
+    answer = join.why(a={"ts": a, "k": 1}, b={"ts": b, "k": 1})
+    return answer.joined, answer.reasons[0]
+
+
+@settings(max_examples=settings().max_examples // 2)
+@drawn(scenarios(windows=True))
+def test_windows_of_every_kind(scenario: Scenario) -> None:
+    """What is said to have joined has come out, and what is said not to have never does."""
+    outcomes = answer(scenario.streams, scenario.steps, scenario.between)
+    whole = bag([rows for outcome in outcomes for rows, _ in outcome.results])
+    schemas = {stream.name: scenario.schema(stream) for stream in scenario.streams}
+    join = scenario.query.start(schemas=schemas)
+    pushed: dict[str, list[Any]] = {name: [] for name in schemas}
+    so_far: list[str] = []
+    for step, outcome in zip(scenario.steps, outcomes, strict=False):
+        for name, ts in step.advance.items():
+            join.advance(name, scenario.instant(ts))
+        join.push({name: table(schemas[name], rows) for name, rows in step.rows.items()})
+        so_far += bag([rows for rows, _ in outcome.results])
+        for name, rows in step.rows.items():
+            pushed[name] += rows
+    for combination in list(product(*pushed.values()))[:60]:
+        rows = {
+            name: table(schemas[name], [row]).to_pylist()[0]
+            for name, row in zip(schemas, combination, strict=True)
+        }
+        joined = join.why(rows).joined
+        assert joined is not True or repr(combination) in so_far
+        assert joined is not False or repr(combination) not in whole
+
+
+def test_a_window_of_rows() -> None:
+    join = of("2 rows")
+    join.push(a=rows((1, 1), (2, 2), (3, 3), (4, 1)), b=rows((2, 1), (5, 1), (9, 1)))
+    assert asked(join, 1, 5) == (
+        False,
+        "a was not in its window of 2 rows at b: 3 newer ones came before that",
+    )
+    joined, reason = asked(join, 1, 2)
+    assert joined is None
+    assert reason.startswith("a has left its window of 2 rows; whether a was in its window at b")
+    joined, reason = asked(join, 4, 5)
+    assert joined is None
+    assert reason.startswith("a is in its window of 2 rows at b so far: no newer ones came")
+    text = why(join, a={"ts": 4, "k": 1}, b={"ts": 5, "k": 1})
+    assert "b: has arrived, and waits for the watermark to pass its time" in text
+    join.push(a=rows((20, 7)), b=rows((20, 7)))
+    assert asked(join, 4, 9)[0] is True
+
+
+def test_a_window_of_rows_per_key() -> None:
+    join = of("1 rows per key")
+    join.push(a=rows((1, 1), (2, 2), (3, 1)), b=rows((2, 1), (5, 1), (9, 1)))
+    assert asked(join, 1, 2)[0] is True
+    assert asked(join, 1, 5) == (
+        False,
+        "a was not in its window of 1 rows per key at b: 1 newer one came before that",
+    )
+
+
+def test_a_window_of_arrivals() -> None:
+    join = of("3 arrivals")
+    join.push(a=rows((1, 1), (2, 2), (3, 3), (4, 1)), b=rows((2, 1), (5, 1), (9, 1)))
+    assert asked(join, 1, 5) == (False, "a is more than 3 arrivals before b, outside its window")
+    joined, reason = asked(join, 4, 5)
+    assert joined is None
+    assert reason.startswith("a is 1 arrival before b so far, within its window of 3 arrivals")
+    join.push(a=rows((10, 7)), b=rows((10, 7)))
+    assert asked(join, 4, 9)[0] is True
+
+
+def test_a_tumbling_window() -> None:
+    join = of("tumbling 10 us")
+    join.push(a=rows((9, 1)), b=rows((9, 1), (11, 1)))
+    assert asked(join, 9, 9)[0] is True
+    text = "a is 2 microseconds before b, in an earlier slot of 10 microseconds"
+    assert asked(join, 9, 11) == (False, text)
+
+
+def test_a_window_since_a_time() -> None:
+    join = of("since 1970-01-01T00:00:01Z")
+    join.push(a=rows((1, 1), (1_000_001, 1)), b=rows((1_000_009, 1)))
+    text = "a: before the begin of its window, 1970-01-01T00:00:01+00:00: it takes no part"
+    assert asked(join, 1, 1_000_009) == (False, text)
+    assert asked(join, 1_000_001, 1_000_009)[0] is True
+
+
+def test_bounds() -> None:
+    join = of(between=("1 us", "3 us"), closed="left")
+    join.push(a=rows((1, 1)), b=rows((1, 1), (3, 1), (4, 1)))
+    assert asked(join, 1, 1) == (
+        False,
+        "b is at the same time as a, outside the bounds of 1 us to 3 us (closed: left)",
+    )
+    assert asked(join, 1, 3)[0] is True
+    assert asked(join, 1, 4)[1].startswith("b is 3 microseconds after a, outside the bounds")
+
+
+@pytest.mark.parametrize("window", ["1 rows", "1 rows per key", "1 arrivals", "unbounded"])
+def test_after_the_end(window: str) -> None:
+    join = of(window)
+    join.push(a=rows((1, 1), (3, 1)), b=rows((2, 1), (3, 1)))
+    join.finish()
+    joined, reason = asked(join, 1, 2)
+    assert joined is None
+    assert reason.startswith("the join has finished")

@@ -24,6 +24,7 @@ from penstock.engine.clock import END_OF_TIME
 from penstock.engine.driver import Driver
 from penstock.model.binding import Binding
 from penstock.model.query import Query
+from penstock.state.arena import Words
 from penstock.state.identity import Identities
 from penstock.state.windows import Windows
 
@@ -103,6 +104,14 @@ class Waiting:
         together = parts[0] if len(parts) == 1 else Arrivals.concatenated(parts)
         self._parts[stream] = [together.in_time_order()]
         return self._parts[stream][0]
+
+    def places(self, stream: int) -> Words:
+        """Which arrivals those that wait of a stream will be, as far as is known now."""
+        waiting = [self.arrivals(each) for each in range(len(self._parts))]
+        of = [number for number, each in enumerate(waiting) for _ in range(len(each or ()))]
+        ts = np.concatenate([each.ts for each in waiting if each is not None])
+        order = np.argsort(ts, kind="stable")
+        return self.numbered + np.flatnonzero(np.array(of)[order] == stream)
 
     @property
     def earliest(self) -> int | None:

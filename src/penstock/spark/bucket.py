@@ -38,6 +38,7 @@ from penstock.runtime.intake import event_times
 from penstock.spark.cold import Manifest, Store
 from penstock.spark.hot import HotState
 from penstock.spark.segments import Segments
+from penstock.state.arena import Words
 
 __all__ = ["Bucket", "Step", "release_parts", "with_guests"]
 
@@ -120,10 +121,14 @@ class Bucket:
         segments = Segments(self._binding, store, manifest)
         if share is None:
             share = self._hot.make(self._binding, self._plan)
-            segments.fill(share, watermark)
+            if manifest.token or not (self._binding.query.counts or self._binding.query.marked):
+                segments.fill(share, watermark)
+            else:
+                # The results of a history up to its watermark are known, but not what of it is
+                # still in its window, or has matched.
+                share.run(segments.history(), before)
+                manifest.numbered = share.waiting.numbered
         share.waiting.numbered = manifest.numbered
-        if self._binding.query.counts and manifest.released < before:
-            share.run({}, before)  # history, whose results up to here are known
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = share.driver.produced
         everyone = with_guests(self._binding, arrivals, guests, watermark)
@@ -176,15 +181,35 @@ class Bucket:
         for stream, parts in batches.items():
             arrivals = release_parts(self._binding, stream, parts, BEGINNING).arrivals
             manifest.arrived[stream] += sum(len(part) for part in parts)
-            alive = self._alive(stream, self._kept(stream, arrivals), manifest.watermark)
-            segments.append(stream, alive)
-            earliest += [int(ts) for ts in alive.ts[:1] if self._binding.query.counts]
+            arrivals = self._kept(stream, arrivals)
+            begin = self._first_needed(stream, manifest.watermark)
+            needed = arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
+            segments.append(stream, needed)
+            earliest += self._first_due(stream, needed.ts[:1], manifest.watermark)
         self._set_timer(store, manifest, min(earliest, default=None))
         store.write_manifest(manifest.pack())
 
-    def _alive(self, stream: int, arrivals: Arrivals, watermark: int) -> Arrivals:
-        begin = self._binding.query.windows[stream].oldest(watermark)
-        return arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
+    def _first_needed(self, stream: int, watermark: int) -> int:
+        """The time from which on tuples of a history are still in their window, or can tell which
+        of the other stream's that are have matched."""
+        query = self._binding.query
+        window = query.windows[stream]
+        needed = [window.oldest(watermark)]
+        needed += [
+            window.oldest(query.windows[other].oldest(watermark))
+            for other in query.marked
+            if other != stream
+        ]
+        return max(BEGINNING, min(needed))
+
+    def _first_due(self, stream: int, first: Words, watermark: int) -> list[int]:
+        """The time that the watermark must be past for something to happen to the first tuple."""
+        query = self._binding.query
+        if query.counts:
+            return [int(ts) for ts in first]
+        if stream not in query.preserved:
+            return []
+        return [max(query.windows[stream].ends(int(ts)), watermark) for ts in first]
 
     def _kept(self, stream: int, arrivals: Arrivals) -> Arrivals:
         """Those that are more than a row without a key that nobody counts."""

@@ -68,12 +68,6 @@ def join_on_spark(
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
     spark, streaming = _session(query, frames)
-    if streaming and query.how != "inner" and (query.counts or options.initial):
-        what = "initial=" if options.initial else "windows that count rows or arrivals"
-        raise PlanError(
-            f"a {query.how} join of streaming DataFrames does not go together with {what} yet; "
-            "run it embedded, or as an inner join"
-        )
     prepare_session(spark, streaming)
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
     binding = _bind(query, frames, kind)

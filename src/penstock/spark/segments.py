@@ -14,12 +14,14 @@ store holds no more than twice what the windows do, and a little.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.spark.cold import (
     Manifest,
@@ -52,6 +54,15 @@ class Segments:
         """Keep tuples, which are in order of time."""
         if len(arrivals):
             self._manifest.segments[stream].append(self._written(stream, arrivals))
+
+    def history(self) -> dict[int, Arrivals]:
+        """All that there is, in order of time."""
+        taken = {}
+        for stream, segments in enumerate(self._manifest.segments):
+            parts = [self._read(stream, each, BEGINNING) for each in segments]
+            if parts:
+                taken[stream] = Arrivals.concatenated(parts).in_time_order()
+        return taken
 
     def fill(self, share: Share, watermark: int) -> None:
         """Put everything into windows that are empty, as it was."""
@@ -93,16 +104,25 @@ class Segments:
             waiting.add(stream, arrivals.slice(end, len(arrivals)))
         # The newest of those inside was the last to be numbered.
         waiting.numbered = manifest.numbered - sum(len(each) for each in inside.values())
+        ends = manifest.numbered if self._binding.query.counts_arrivals else manifest.released
         for stream, arrivals in waiting.entering(inside).items():
-            if len(arrivals):
+            if not len(arrivals):
+                continue
+            if stream in self._binding.query.marked:
+                share.refill_marked(
+                    stream, arrivals, ends, partial(read_flags, manifest.matched[stream])
+                )
+            else:
                 share.driver.refill(stream, arrivals)
 
     def settle(self, share: Share, watermark: int) -> None:
         """After a step: forget what is in no window any more, and keep the rest in few pieces."""
         self._note_floors(share, watermark)
         for stream in self._binding.query.marked:
-            flags = share.matched(stream, self._begin(stream, watermark))
-            self._manifest.matched[stream] = write_flags(flags)
+            # Those that are counted enter in order, and so leave: all that live are in the window.
+            counts = self._binding.query.counts
+            begin = BEGINNING if counts else self._begin(stream, watermark)
+            self._manifest.matched[stream] = write_flags(share.matched(stream, begin))
         for stream, segments in enumerate(self._manifest.segments):
             begin = self._begin(stream, watermark)
             for segment in [each for each in segments if each.newest < begin]:

@@ -7,7 +7,7 @@ the data, not of the attempt, the partitions or the batches.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from penstock.engine.waiting import Waiting
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.runtime.intake import event_times
-from penstock.state import matches
+from penstock.state import matches, ring
 from penstock.state.arena import Flags
 from penstock.state.memory import Memory
 
@@ -46,7 +46,10 @@ class Share:
     @property
     def earliest(self) -> int | None:
         """The time that the watermark must be past for something to happen by itself."""
-        times = [self.waiting.earliest, self.driver.first_end]
+        # Where arrivals are counted, ends are numbers, and only what comes moves them on.
+        counts_arrivals = self.driver.binding.query.counts_arrivals
+        first_end = None if counts_arrivals else self.driver.first_end
+        times = [self.waiting.earliest, first_end]
         return min((each for each in times if each is not None), default=None)
 
     def matched(self, stream: int, begin: int) -> Flags:
@@ -57,6 +60,27 @@ class Share:
         flags = np.empty(len(live), np.bool_)
         matches.are_matched(windows.state, stream, live, flags)
         return flags
+
+    def refill_marked(
+        self,
+        stream: int,
+        arrivals: Arrivals,
+        watermark: int,
+        matched: Callable[[int], Flags],
+    ) -> None:
+        """Put tuples into an empty window that was left at this watermark.
+
+        matched: which of the so many that are still in it had matched. The others have had
+        their end, and must not come out again.
+        """
+        self.driver.refill(stream, arrivals)
+        windows = self.driver.windows
+        first = windows.head(stream) - len(arrivals)
+        ring.expire(windows.state, stream, watermark)
+        live = windows.live_sequences(stream)
+        done = np.ones(len(arrivals), np.bool_)
+        done[live - first] = matched(len(live))
+        matches.mark(windows.state, stream, first + np.flatnonzero(done))
 
     def oldest(self, stream: int) -> int | None:
         """The event time of the oldest tuple in a window; None when there is none."""

@@ -1,0 +1,211 @@
+"""A tuple as a user describes it, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from penstock.errors import InputError
+from penstock.model.arrival_time import ARRIVAL, given_schema
+from penstock.model.keys import KeyKind, common_kind
+from penstock.model.query import Query
+from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
+from penstock.runtime.intake import event_times
+from penstock.runtime.why_line import Line, line_of
+from penstock.runtime.why_where import passes_filters, where_columns
+from penstock.state.arena import Flags
+from penstock.state.keys import as_kind, key_words
+
+if TYPE_CHECKING:
+    from penstock.runtime.join import Join
+
+__all__ = ["Described", "Known", "described", "fate_text"]
+
+
+class Known(Enum):
+    """What can be known of a tuple."""
+
+    LIVE = "live"
+    WAITING = "waiting"
+    LATE = "late"
+    BEHIND = "behind"
+    BEFORE = "before"
+    KEYLESS = "keyless"
+    FILTERED = "filtered"
+    EXPIRED = "expired"
+    LEFT = "left"
+    NOT_SEEN = "not seen"
+    MATCHED = "matched"
+    UNTIMED = "untimed"
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tuple as the user describes it, and what became of it.
+
+    number: which stream it is of. ts: None if it had the time of its arrival, and is no longer
+    there to tell it. row: an array of one value for each column. line: what there is of its
+    stream. index: where it is in that, None if it is not. of_key: which there have its key.
+    """
+
+    stream: str
+    number: int
+    ts: int | None
+    key: tuple[object, ...]
+    has_key: bool
+    window: Window
+    fate: Known
+    row: Mapping[str, pa.Array]
+    line: Line
+    index: int | None
+    of_key: Flags
+
+
+_FATES = {
+    Known.LIVE: "has arrived and is kept",
+    Known.WAITING: "has arrived, and waits for the watermark to pass its time",
+    Known.LATE: "arrived late, behind the watermark, and was dropped",
+    Known.EXPIRED: "no longer in its window: {ended}; it has expired, or it would be late now",
+    Known.LEFT: "no longer in its window of {window}: newer ones have pushed it out, or it came "
+    "late and was handed out",
+    Known.BEHIND: "not in its window, and the watermark has passed its time: it came late and was "
+    "handed out, or it would be late now",
+    Known.BEFORE: "before the begin of its window, {begin}: it takes no part",
+    Known.KEYLESS: "without a key it is not kept",
+    Known.FILTERED: "it fails a predicate over its stream alone and is not kept",
+    Known.MATCHED: "not in its window: it has matched and is kept no more, or it has not arrived",
+    Known.NOT_SEEN: "no such tuple is in its window: it has not arrived",
+    Known.UNTIMED: "no such tuple is in its window: it has not arrived, or has left; when it "
+    "arrived is not known",
+}
+
+
+def fate_text(each: Described) -> str:
+    """What became of a tuple, in words."""
+    window = each.window
+    begin = str(window).removeprefix("since ")
+    text = _FATES[each.fate].format(window=window, begin=begin, ended=_ended(window))
+    return f"{each.stream}: {text}"
+
+
+def _ended(window: Window) -> str:
+    match window:
+        case TimeWindow():
+            return f"the watermark is past its time plus {window}"
+        case TumblingWindow():
+            return "the watermark is past its slot"
+        case BoundWindow():
+            return "the watermark is past all that it could meet"
+    return "the join has finished"
+
+
+def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection[int]) -> Described:
+    """Find the tuple that a user describes. given: the streams that are asked about."""
+    query, binding = join.query, join.driver.binding
+    name, schema = query.names[stream], binding.schemas[stream]
+    time_column = query.streams[stream].time_column
+    by_arrival = query.streams[stream].time is ARRIVAL
+    needed = [*([] if by_arrival else [time_column]), *query.keys[stream]]
+    needed += [name for name in where_columns(query, stream, given) if name not in needed]
+    missing = [column for column in needed if column not in row]
+    known = None if schema is None else given_schema(schema).names
+    unknown = [column for column in row if known is not None and column not in known]
+    if missing or unknown:
+        raise InputError(
+            f"cannot look up a tuple of stream {name!r}: missing {missing}, unknown {unknown}; "
+            f"give at least {needed}"
+        )
+    try:
+        arrays = {
+            column: pa.array([value], None if schema is None else schema.field(column).type)
+            for column, value in row.items()
+        }
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"cannot read the tuple of stream {name!r}: {error}; give values of its column types"
+        ) from error
+    keys = [arrays[column] for column in query.keys[stream]]
+    kinds = binding.key_kinds if schema is not None else _kinds(name, query.keys[stream], keys)
+    _, present = key_words(keys, kinds, 1)
+    has_key = present is None or bool(present[0])
+    ts = None if by_arrival else _event_time(join, stream, arrays)
+    line = line_of(join, stream, {*arrays, *query.keys[stream]})
+    index = line.index(ts, arrays)
+    if by_arrival and index is not None:
+        ts = int(line.ts[index])
+    of_key = line.same({name: arrays[name] for name in query.keys[stream]})
+    if schema is not None and _is_late(join, stream, arrays):
+        fate = Known.LATE
+    elif not passes_filters(binding, stream, arrays):
+        fate = Known.FILTERED
+    elif index is not None:
+        fate = Known.LIVE if index < line.live else Known.WAITING
+    elif ts is None:
+        fate = Known.UNTIMED if has_key else Known.KEYLESS
+    else:
+        has_left = _is_full(join, stream, int(of_key[: line.live].sum()))
+        fate = _absent(query, stream, ts, join.clock.watermark, has_key, has_left)
+    key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
+    window = query.windows[stream]
+    return Described(name, stream, ts, key, has_key, window, fate, arrays, line, index, of_key)
+
+
+def _absent(
+    query: Query, stream: int, ts: int, watermark: int, has_key: bool, has_left: bool
+) -> Known:
+    """What became of a tuple that is neither in its window nor waits."""
+    window = query.windows[stream]
+    if ts < window.begin_us:
+        return Known.BEFORE
+    if window.ends(ts) < watermark:
+        return Known.EXPIRED
+    if has_left and ts < watermark:
+        return Known.LEFT
+    buries = stream in query.marked and len(query.given_out) == 1 and not window.rows
+    if buries and has_key and not (query.counts and ts >= watermark):
+        return Known.MATCHED
+    if ts < watermark:
+        return Known.BEHIND
+    return Known.NOT_SEEN if has_key else Known.KEYLESS
+
+
+def _is_full(join: Join, stream: int, of_key: int) -> bool:
+    """Whether so many have come to a window that counts that some have had to leave."""
+    window = join.query.windows[stream]
+    if window.arrivals:
+        return join.waiting.numbered > window.arrivals
+    if window.per_key:
+        return of_key >= window.rows
+    return 0 < window.rows <= join.driver.windows.live(stream)
+
+
+def _kinds(stream: str, names: Sequence[str], keys: Sequence[pa.Array]) -> list[KeyKind]:
+    """How the key of a stream that has not spoken would be compared."""
+    return [
+        common_kind([key.type], [f"{stream}.{name}"]) for key, name in zip(keys, names, strict=True)
+    ]
+
+
+def _event_time(join: Join, stream: int, row: Mapping[str, pa.Array]) -> int:
+    column = join.query.streams[stream].time_column
+    time = row[column]
+    if not (pt.is_timestamp(time.type) or pt.is_int64(time.type)):
+        raise InputError(
+            f"the time of the tuple of stream {join.query.names[stream]!r} is "
+            f"{time[0].as_py()!r}; give a datetime, or whole microseconds since 1970"
+        )
+    return event_times(join.query, stream, pa.RecordBatch.from_pydict(row)).latest
+
+
+def _is_late(join: Join, stream: int, row: Mapping[str, pa.Array]) -> bool:
+    table = join.late_rows[stream].table(join.driver.binding.schemas[stream])
+    wanted = {column: value[0].as_py() for column, value in row.items()}
+    return any(
+        all(late[column] == value for column, value in wanted.items())
+        for late in table.select(list(wanted)).to_pylist()
+    )
