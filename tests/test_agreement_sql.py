@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
@@ -19,7 +20,7 @@ SMALL = uniform(seed=32, rows=8000, keys=9000, streams=("a", "b"), disorder="1 s
 
 
 def ids(result: pa.Table) -> Counter[tuple[Any, ...]]:
-    names = [name for name in ("a_id", "b_id") if name in result.column_names]
+    names = [name for name in ("a_id", "b_id", "c_id") if name in result.column_names]
     return Counter(zip(*(result[name].to_pylist() for name in names), strict=True))
 
 
@@ -66,3 +67,41 @@ def test_a_band_without_a_key(how: str) -> None:
     expected = in_sql(tables, how, "abs(a.k - b.k) <= 2")
     assert expected.total() > 3000
     assert in_penstock(tables, how, 3000, where="abs(a.k - b.k) <= 2") == expected
+
+
+THREE = uniform(seed=33, rows=6000, keys=200, streams=("a", "b", "c"), disorder="1 second")
+LINKS = {
+    "a chain": "a.k = b.k AND b.v = c.v",
+    "a cycle": "a.k = b.k AND b.v = c.v AND c.k = a.v",
+    "equality and a band": "a.k = b.k AND abs(b.v - c.v) <= 1",
+    "an interval": "b.k BETWEEN a.k AND a.k + 1 AND c.v = b.v",
+}
+
+
+@pytest.mark.parametrize("index", [None, "bplus_tree", "t_tree"])
+@pytest.mark.parametrize("links", LINKS)
+def test_three_streams_over_different_attributes(links: str, index: str | None) -> None:
+    tables = {
+        name: table.set_column(
+            table.schema.get_field_index("v"), "v", pc.bit_wise_and(table["id"], 255)
+        )
+        for name, table in numbered(THREE).items()
+    }
+    streams = [ps.Stream(name, time="ts", lateness="1 second") for name in "abc"]
+    join = ps.WindowJoin(streams, where=LINKS[links], within="2 seconds").start(indexes=index)
+    found: Counter[tuple[Any, ...]] = Counter()
+    for start in range(0, THREE.rows, 1000):
+        found += ids(join.push({n: table.slice(start, 1000) for n, table in tables.items()}))
+    near = " and ".join(
+        f"abs(epoch_us({one}.ts) - epoch_us({other}.ts)) <= 2000000"
+        for one, other in (("a", "b"), ("b", "c"), ("a", "c"))
+    )
+    with duckdb.connect() as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        text = (
+            f"select a.id a_id, b.id b_id, c.id c_id from a, b, c where {near} and {LINKS[links]}"
+        )
+        expected = ids(connection.sql(text).to_arrow_table())
+    assert expected.total() > 100
+    assert found == expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -73,6 +73,10 @@ TERMS: dict[str, Term] = {
             ("a", "b"),
             lambda a, b: a["x"] - 1 <= b["x"] <= a["x"] + 1,
         ),
+        ("c.x = d.y", ("c", "d"), lambda c, d: equal(c["x"], d["y"])),
+        ("d.x = b.x", ("d", "b"), lambda d, b: equal(d["x"], b["x"])),
+        ("d.x <= a.y", ("d", "a"), lambda d, a: d["x"] <= a["y"]),
+        ("abs(d.y - c.y) < 2", ("d", "c"), lambda d, c: abs(d["y"] - c["y"]) < 2),
         ("a.x BETWEEN 1 AND 3", ("a",), lambda a: 1 <= a["x"] <= 3),
         ("b.y <> -1", ("b",), lambda b: b["y"] + 0 != -1),
         ("b.x % 2 = 1", ("b",), lambda b: math.fmod(b["x"], 2) == 1),
@@ -82,17 +86,31 @@ TERMS: dict[str, Term] = {
 
 
 @st.composite
-def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scenario:
+def clauses(
+    draw: st.DrawFn,
+    *,
+    windows: bool,
+    streams_at_most: int = 4,
+    terms: Mapping[str, Term] | None = None,
+) -> Scenario:
+    """terms: the clause; when not given, some of all."""
     joined = tuple(replace(stream, key=()) for stream in draw(streams(())))[:streams_at_most]
+    if terms is not None:
+        needed = {name for names, _ in terms.values() for name in names}
+        drawn = [draw(streams(()))[0] for _ in needed]
+        joined = tuple(
+            replace(stream, name=name, key=())
+            for stream, name in zip(drawn, sorted(needed), strict=True)
+        )
     if windows:
         joined = draw(other_windows(joined))
     names = [stream.name for stream in joined]
     fitting = [text for text, (over, _) in TERMS.items() if set(over) <= set(names)]
     chosen = draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique=True))
+    where = {text: TERMS[text] for text in chosen} if terms is None else terms
     numbers = (-1, 0, 1, 2, 3, 5, None)
     comes = draw(arrivals(names, ("x", "y"), (numbers, numbers)))
     steps = [Step(push) for push in draw(batches(comes, names))]
-    where = {text: TERMS[text] for text in chosen}
     scenario = Scenario(joined, steps, (pa.int64(), pa.int64()), where=where)
     scenario = keyed(scenario)
     query = scenario.query
@@ -105,7 +123,7 @@ def clauses(draw: st.DrawFn, *, windows: bool, streams_at_most: int = 3) -> Scen
         scenario,
         indexes=draw(plans),
         probe_orders=draw(st.none() | st.fixed_dictionaries(orders)),
-        restarts={0: draw(plans)} if steps and draw(st.booleans()) else {},
+        restarts={draw(st.integers(0, len(steps) - 1)): draw(plans)} if steps else {},
     )
 
 
@@ -128,6 +146,24 @@ def test_any_clause(scenario: Scenario) -> None:
 @given(clauses(windows=True))
 def test_any_clause_over_any_window(scenario: Scenario) -> None:
     check(scenario)
+
+
+LINKED = {
+    "a chain": ("a.x = b.x", "b.y = c.y"),
+    "a cycle": ("a.x = b.x", "b.y = c.y", "c.x = a.y"),
+    "bands": ("abs(a.x - b.x) <= 2", "abs(c.x - a.y) <= 1"),
+    "a chain of four": ("a.x = b.x", "b.y = c.y", "c.x = d.y"),
+    "of every kind": ("a.x = b.x", "b.x > c.x", "abs(d.y - c.y) < 2"),
+}
+EXTRA = {"c.x = a.y": (("c", "a"), known(lambda c, a: equal(c["x"], a["y"])))}
+
+
+@pytest.mark.parametrize("linked", LINKED)
+@given(st.data())
+def test_different_attributes(linked: str, data: st.DataObject) -> None:
+    """Each window is found by what links it to those before it, in any order of probing."""
+    terms = {**TERMS, **EXTRA}
+    check(data.draw(clauses(windows=False, terms={text: terms[text] for text in LINKED[linked]})))
 
 
 def test_on_and_where_together() -> None:
