@@ -241,16 +241,13 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
 
 
 @kernel
-def _fell(words: Words, tree: Any) -> bool:
-    """Do without a root that has one child, or a leaf without entries; whether it was so."""
-    count = words[start(tree, tree.root) + COUNT]
-    if count != (0 if tree.height == 1 else 1):
-        return False
+def _fell(words: Words, tree: Any) -> None:
+    """Do without a root that has one child only, or is a leaf without entries."""
     root = tree.root
-    tree.root = NOWHERE if tree.height == 1 else _child(words, tree, root, 0)
-    tree.height -= 1
-    give_back(words, tree, root)
-    return True
+    if words[start(tree, root) + COUNT] == (0 if tree.height == 1 else 1):
+        tree.root = NOWHERE if tree.height == 1 else _child(words, tree, root, 0)
+        tree.height -= 1
+        give_back(words, tree, root)
 
 
 @outlined
@@ -261,31 +258,28 @@ def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
     parent = NOWHERE
     node = tree.root
     position = 0
-    level = tree.height - 1
-    while level > 0:
+    for level in range(tree.height - 1, 0, -1):
         position = _branch(words, tree, node, key, sequence)
         child = _child(words, tree, node, position)
-        if level > 1 and words[start(tree, child) + COUNT] <= INNER_LEAST:
+        if level > 1 and words[start(tree, child) + COUNT] == INNER_LEAST:
             _share(words, tree, node, max(position - 1, 0), level)
-            if node == tree.root and _fell(words, tree):
-                node = tree.root
-                level -= 1
-            continue  # at the same node: the child may now be another
+            position = _branch(words, tree, node, key, sequence)
+            child = _child(words, tree, node, position)
         parent = node
         node = child
-        level -= 1
     leaf = start(tree, node)
     fetch(words, leaf)
     place = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, key, sequence) - 1
     at = entry_at(leaf, place, ENTRY)
-    if place < 0 or words[at] != key or words[at + 1] != sequence:
-        return False
-    close_gap(words, leaf, place, 1, ENTRY)
-    tree.entries -= 1
-    if parent != NOWHERE and words[leaf + COUNT] < LEAF_LEAST:
-        _share(words, tree, parent, max(position - 1, 0), 1)
+    found = place >= 0 and words[at] == key and words[at + 1] == sequence
+    if found:
+        close_gap(words, leaf, place, 1, ENTRY)
+        tree.entries -= 1
+        if parent != NOWHERE and words[leaf + COUNT] < LEAF_LEAST:
+            _share(words, tree, parent, max(position - 1, 0), 1)
+    # Its children may have been merged on the way to an entry that is not there.
     _fell(words, tree)
-    return True
+    return found
 
 
 @kernel
