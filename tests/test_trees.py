@@ -250,15 +250,19 @@ def test_the_room_asked_for_is_enough_and_no_more_is_used(module: ModuleType) ->
 
 @pytest.mark.jit_off
 @BOTH
-def test_up_to_three_levels_and_down_again(module: ModuleType) -> None:
+@pytest.mark.parametrize("leaving", ["anywhere", "from below", "from above"])
+def test_up_to_three_levels_and_down_again(module: ModuleType, leaving: str) -> None:
     random = np.random.default_rng(1)
-    of = Tree(module, 4_000)
-    order = random.permutation(4_000).tolist()
-    for step, key in enumerate(order):
+    of = Tree(module, 3_000)
+    for step, key in enumerate(random.permutation(3_000).tolist()):
         of.insert(key, step)
         of.check_if_reshaped()
     assert of.tree.height >= 3
-    for key, sequence in random.permutation(of.entries).tolist():
+    if leaving == "anywhere":
+        entries = random.permutation(of.entries).tolist()
+    else:
+        entries = sorted(of.entries, reverse=leaving == "from above")
+    for key, sequence in entries:
         of.remove(key, sequence)
         of.check_if_reshaped()
         of.remove(key, sequence)  # a second time, so it is not there
