@@ -42,12 +42,17 @@ from penstock.state.nodes import (
     begin,
     check_free,
     close_gap,
+    cursor_to,
     entry_at,
     fetch,
     give_back,
+    is_first,
+    key_at,
+    node_of,
     open_gap,
     put,
     rank,
+    sequence_at,
     start,
     take,
 )
@@ -68,9 +73,6 @@ INNER_ROOM: Final = (NODE_WORDS - HEADER) // _BRANCH
 LEAF_LEAST: Final = (LEAF_ROOM - 1) // 2
 INNER_LEAST: Final = (INNER_ROOM - 1) // 2
 _WORTH_SHARING: Final = LEAF_ROOM // 8  # room in the leaf beside a full one
-
-_SHIFT: Final = 8  # a cursor is a node's number and, in its low bits, a position
-_POSITION: Final = (1 << _SHIFT) - 1
 
 
 def nodes_for(entries: int) -> int:
@@ -293,32 +295,20 @@ def last(words: Words, tree: Any, low: int, high: int) -> int:
     leaf = start(tree, node)
     fetch(words, leaf)
     after = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, high, GREATEST)
-    return previous(words, tree, low, (node << _SHIFT) + after)
+    return previous(words, tree, low, cursor_to(node, after))
 
 
 @kernel
 def previous(words: Words, tree: Any, low: int, cursor: int) -> int:
     """The cursor to the entry before, or NOWHERE if its key is below `low`."""
-    if cursor & _POSITION:
-        cursor -= 1
+    if not is_first(cursor):
+        cursor -= ENTRY
     else:
-        leaf = words[start(tree, cursor >> _SHIFT) + _PREVIOUS]
+        leaf = words[start(tree, node_of(cursor)) + _PREVIOUS]
         if leaf == NOWHERE:
             return NOWHERE
-        cursor = (leaf << _SHIFT) + words[start(tree, leaf) + COUNT] - 1
+        cursor = cursor_to(leaf, words[start(tree, leaf) + COUNT] - 1)
     return cursor if key_at(words, tree, cursor) >= low else NOWHERE
-
-
-@kernel
-def key_at(words: Words, tree: Any, cursor: int) -> int:
-    """The key of the entry at a cursor."""
-    return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY)]
-
-
-@kernel
-def sequence_at(words: Words, tree: Any, cursor: int) -> int:
-    """The sequence number of the entry at a cursor."""
-    return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY) + 1]
 
 
 def check(words: Words, tree: Any) -> None:
