@@ -42,12 +42,17 @@ from penstock.state.nodes import (
     begin,
     check_free,
     close_gap,
+    cursor_to,
     entry_at,
     fetch,
     give_back,
+    is_first,
+    key_at,
+    node_of,
     open_gap,
     put,
     rank,
+    sequence_at,
     start,
     take,
 )
@@ -68,9 +73,6 @@ INNER_ROOM: Final = (NODE_WORDS - HEADER) // _BRANCH
 LEAF_LEAST: Final = (LEAF_ROOM - 1) // 2
 INNER_LEAST: Final = (INNER_ROOM - 1) // 2
 _WORTH_SHARING: Final = LEAF_ROOM // 8  # room in the leaf beside a full one
-
-_SHIFT: Final = 8  # a cursor is a node's number and, in its low bits, a position
-_POSITION: Final = (1 << _SHIFT) - 1
 
 
 def nodes_for(entries: int) -> int:
@@ -241,16 +243,13 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
 
 
 @kernel
-def _fell(words: Words, tree: Any) -> bool:
-    """Do without a root that has one child, or a leaf without entries; whether it was so."""
-    count = words[start(tree, tree.root) + COUNT]
-    if count != (0 if tree.height == 1 else 1):
-        return False
+def _fell(words: Words, tree: Any) -> None:
+    """Do without a root that has one child only, or is a leaf without entries."""
     root = tree.root
-    tree.root = NOWHERE if tree.height == 1 else _child(words, tree, root, 0)
-    tree.height -= 1
-    give_back(words, tree, root)
-    return True
+    if words[start(tree, root) + COUNT] == (0 if tree.height == 1 else 1):
+        tree.root = NOWHERE if tree.height == 1 else _child(words, tree, root, 0)
+        tree.height -= 1
+        give_back(words, tree, root)
 
 
 @outlined
@@ -261,31 +260,28 @@ def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
     parent = NOWHERE
     node = tree.root
     position = 0
-    level = tree.height - 1
-    while level > 0:
+    for level in range(tree.height - 1, 0, -1):
         position = _branch(words, tree, node, key, sequence)
         child = _child(words, tree, node, position)
-        if level > 1 and words[start(tree, child) + COUNT] <= INNER_LEAST:
+        if level > 1 and words[start(tree, child) + COUNT] == INNER_LEAST:
             _share(words, tree, node, max(position - 1, 0), level)
-            if node == tree.root and _fell(words, tree):
-                node = tree.root
-                level -= 1
-            continue  # at the same node: the child may now be another
+            position = _branch(words, tree, node, key, sequence)
+            child = _child(words, tree, node, position)
         parent = node
         node = child
-        level -= 1
     leaf = start(tree, node)
     fetch(words, leaf)
     place = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, key, sequence) - 1
     at = entry_at(leaf, place, ENTRY)
-    if place < 0 or words[at] != key or words[at + 1] != sequence:
-        return False
-    close_gap(words, leaf, place, 1, ENTRY)
-    tree.entries -= 1
-    if parent != NOWHERE and words[leaf + COUNT] < LEAF_LEAST:
-        _share(words, tree, parent, max(position - 1, 0), 1)
+    found = place >= 0 and words[at] == key and words[at + 1] == sequence
+    if found:
+        close_gap(words, leaf, place, 1, ENTRY)
+        tree.entries -= 1
+        if parent != NOWHERE and words[leaf + COUNT] < LEAF_LEAST:
+            _share(words, tree, parent, max(position - 1, 0), 1)
+    # Its children may have been merged on the way to an entry that is not there.
     _fell(words, tree)
-    return True
+    return found
 
 
 @kernel
@@ -299,32 +295,20 @@ def last(words: Words, tree: Any, low: int, high: int) -> int:
     leaf = start(tree, node)
     fetch(words, leaf)
     after = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, high, GREATEST)
-    return previous(words, tree, low, (node << _SHIFT) + after)
+    return previous(words, tree, low, cursor_to(node, after))
 
 
 @kernel
 def previous(words: Words, tree: Any, low: int, cursor: int) -> int:
     """The cursor to the entry before, or NOWHERE if its key is below `low`."""
-    if cursor & _POSITION:
-        cursor -= 1
+    if not is_first(cursor):
+        cursor -= ENTRY
     else:
-        leaf = words[start(tree, cursor >> _SHIFT) + _PREVIOUS]
+        leaf = words[start(tree, node_of(cursor)) + _PREVIOUS]
         if leaf == NOWHERE:
             return NOWHERE
-        cursor = (leaf << _SHIFT) + words[start(tree, leaf) + COUNT] - 1
+        cursor = cursor_to(leaf, words[start(tree, leaf) + COUNT] - 1)
     return cursor if key_at(words, tree, cursor) >= low else NOWHERE
-
-
-@kernel
-def key_at(words: Words, tree: Any, cursor: int) -> int:
-    """The key of the entry at a cursor."""
-    return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY)]
-
-
-@kernel
-def sequence_at(words: Words, tree: Any, cursor: int) -> int:
-    """The sequence number of the entry at a cursor."""
-    return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY) + 1]
 
 
 def check(words: Words, tree: Any) -> None:

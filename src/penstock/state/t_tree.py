@@ -43,13 +43,18 @@ from penstock.state.nodes import (
     begin,
     check_free,
     close_gap,
+    cursor_to,
     entry_at,
     fetch,
     give_back,
+    is_first,
+    key_at,
+    node_of,
     not_after,
     open_gap,
     put,
     rank,
+    sequence_at,
     start,
     take,
 )
@@ -69,9 +74,6 @@ ROOM: Final = (NODE_WORDS - HEADER) // ENTRY
 _HANDED: Final = ROOM // 8
 LEAST: Final = ROOM - _HANDED
 MERGED: Final = ROOM * 3 // 4  # not all of ROOM: the next insert would part them again
-
-_SHIFT: Final = 8  # a cursor is a node's number and, in its low bits, a position
-_POSITION: Final = (1 << _SHIFT) - 1
 
 
 def nodes_for(entries: int) -> int:
@@ -366,7 +368,7 @@ def last(words: Words, tree: Any, low: int, high: int) -> int:
     at = start(tree, node)
     fetch(words, at)
     place = rank(words, at + HEADER, words[at + COUNT], ENTRY, high, GREATEST)
-    return previous(words, tree, low, (node << _SHIFT) + place)
+    return previous(words, tree, low, cursor_to(node, place))
 
 
 @outlined
@@ -385,26 +387,14 @@ def _before(words: Words, tree: Any, node: int) -> int:
 @kernel
 def previous(words: Words, tree: Any, low: int, cursor: int) -> int:
     """The cursor to the entry before, or NOWHERE if its key is below `low`."""
-    if cursor & _POSITION:
-        cursor -= 1
+    if not is_first(cursor):
+        cursor -= ENTRY
     else:
-        node = _before(words, tree, cursor >> _SHIFT)
+        node = _before(words, tree, node_of(cursor))
         if node == NOWHERE:
             return NOWHERE
-        cursor = (node << _SHIFT) + _link(words, tree, node, COUNT) - 1
+        cursor = cursor_to(node, _link(words, tree, node, COUNT) - 1)
     return cursor if key_at(words, tree, cursor) >= low else NOWHERE
-
-
-@kernel
-def key_at(words: Words, tree: Any, cursor: int) -> int:
-    """The key of the entry at a cursor."""
-    return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY)]
-
-
-@kernel
-def sequence_at(words: Words, tree: Any, cursor: int) -> int:
-    """The sequence number of the entry at a cursor."""
-    return words[entry_at(start(tree, cursor >> _SHIFT), cursor & _POSITION, ENTRY) + 1]
 
 
 def check(words: Words, tree: Any) -> None:
