@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.state import bplus_tree, buckets, directory, scan, t_tree
-from penstock.state.arena import DEAD, MUTE, State, word_at
+from penstock.state.arena import DEAD, MUTE, RECORD, State, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow
-from penstock.state.nodes import begin
+from penstock.state.nodes import ENTRY, begin, sequence_at
 from penstock.state.prefetch import prefetch
 
 __all__ = [
@@ -38,6 +38,9 @@ T_TREE: Final = 4
 KINDS: Final = {
     "hash": HASH, "buckets": BUCKETS, "scan": SCAN, "bplus_tree": BPLUS_TREE, "t_tree": T_TREE,
 }  # fmt: skip
+
+_AHEAD: Final = 8  # entries of a tree between the fetching of a record and its use
+_RECORD_WORDS: Final = RECORD.itemsize // 8
 
 
 @kernel
@@ -165,14 +168,17 @@ def following(
 
 @kernel
 def _found(state: State, path: int, cursor: int) -> tuple[int, int]:
-    """The tuple at a place of a tree, and the place. Those that follow it are fetched meanwhile."""
+    """The tuple at a place of a tree, and the place.
+
+    The records of a range are anywhere in the ring: that of one further on is fetched meanwhile.
+    Before the first entry of a node it is some other record, which does no harm.
+    """
     if cursor == NOWHERE:
         return NOWHERE, NOWHERE
-    descriptor = state.paths[path]
-    if (cursor & 255) >= 8:
-        coming = bplus_tree.sequence_at(state.words, descriptor, cursor - 8)
-        prefetch(state.words, 3 * (descriptor.ring + (coming & descriptor.mask)))
-    return bplus_tree.sequence_at(state.words, descriptor, cursor), cursor
+    tree = state.paths[path]
+    coming = sequence_at(state.words, tree, cursor - _AHEAD * ENTRY)
+    prefetch(state.words, _RECORD_WORDS * (tree.ring + (coming & tree.mask)))
+    return sequence_at(state.words, tree, cursor), cursor
 
 
 @kernel
