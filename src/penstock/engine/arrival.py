@@ -33,7 +33,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from penstock.state import indexes, ring
-from penstock.state.arena import State, Words, word_at
+from penstock.state.arena import State, Words, is_plain, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 from penstock.state.order import LEAST, MISSING, bounds
@@ -93,6 +93,8 @@ def _bounds(state: State, number: int, depth: int, check: Any) -> tuple[int, int
 @kernel
 def _asked(state: State, number: int, depth: int, located: tuple[int, int]) -> tuple[int, int, int]:
     """What a step asks its path for. located: the arrival's first word, and its entry."""
+    if is_plain(state):
+        return located[0], located[0], located[1]
     step = state.steps[number, depth]
     if step.keyed:
         return located[0], located[0], located[1]
@@ -107,6 +109,8 @@ def _asked(state: State, number: int, depth: int, located: tuple[int, int]) -> t
 @kernel
 def _passes(state: State, number: int, depth: int, met: int) -> bool:
     """Whether a tuple fits by the words of other paths than that it was found by."""
+    if is_plain(state):
+        return True
     step = state.steps[number, depth]
     for number_of_check in range(step.filters, step.stop):
         check = state.checks[number_of_check]
@@ -150,7 +154,7 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
             met_ts = word_at(state, step.path, met).ts
             met_ends = ring.ends(window, met_ts)
             fits = met_ts <= ends and latest <= met_ends
-            if fits and (step.filters == step.stop or _passes(state, number, depth, met)):
+            if fits and _passes(state, number, depth, met):
                 if depth < streams - 2:
                     frame = state.frames[depth]
                     frame[_MET], frame[_LATEST], frame[_ENDS] = met, latest, ends

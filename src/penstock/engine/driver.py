@@ -216,7 +216,7 @@ class Driver:
     def _words(self, chunk: Collection[Arrivals]) -> Words:
         """Their words one behind the other; rows beyond a stream's paths hold anything."""
         if self._most_words == 1:
-            return np.concatenate([arrivals.words for arrivals in chunk], axis=1)
+            return np.concatenate([arrivals.keys for arrivals in chunk]).reshape(1, -1)
         words = np.empty((self._most_words, sum(map(len, chunk))), np.int64)
         begin = 0
         for arrivals in chunk:

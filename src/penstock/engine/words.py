@@ -32,10 +32,10 @@ def tuple_words(
 ) -> TupleWords:
     """The words of a stream's tuples with these columns, in kept types."""
     paths = binding.query.access.words[stream]
-    words: Words = np.empty((len(paths), rows), np.int64)
+    words: list[Words] = []
     keyed: Flags | None = None
     ordered: Flags | None = None
-    for number, path in enumerate(paths):
+    for path in paths:
         if isinstance(path, Equal):
             of_path, present = key_words(
                 [columns[name] for name in path.columns], binding.kinds[path.group], rows
@@ -48,10 +48,9 @@ def tuple_words(
             values = evaluated(path.expression, lambda _, name: columns[name])
             of_path, present = order_words(values, "a side of a comparison in where=")
             ordered = _both(ordered, present)
-        if len(paths) == 1:
-            return TupleWords(of_path.reshape(1, -1), keyed, ordered)
-        words[number] = of_path
-    return TupleWords(words, keyed, ordered)
+        words.append(of_path)
+    together = words[0].reshape(1, -1) if len(words) == 1 else np.stack(words)
+    return TupleWords(together, keyed, ordered)
 
 
 def _both(one: Flags | None, other: Flags | None) -> Flags | None:

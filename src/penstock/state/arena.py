@@ -44,7 +44,7 @@ from penstock.state.jit import kernel
 __all__ = [
     "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MUTE", "PATH", "RANKS",
     "RANK_SHIFT", "RECORD", "STEP", "WINDOW", "Flags", "Shape", "State", "Words",
-    "header_bytes", "record_at", "view", "word_at",
+    "header_bytes", "is_plain", "record_at", "view", "word_at",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
@@ -137,12 +137,13 @@ _FRAME_WORDS: Final = 8
 
 
 class Shape(NamedTuple):
-    """How many there are of what stands before the rings."""
+    """How many there are of what stands before the rings, and whether the join is plain."""
 
     streams: int
     paths: int
     directories: int
     checks: int
+    plain: bool
 
 
 class State(NamedTuple):
@@ -151,6 +152,10 @@ class State(NamedTuple):
     steps[s, d]: what arrivals of stream s probe at depth d. frames[d]: what a probe remembers
     there. (Not fields of the records: numba makes an array object for each access to an array
     inside a record, and the loop took four times as long.)
+
+    general is None in a plain join: one path for each window, no tree, and every step asks for the
+    arrival's key. Numba takes that for another type and compiles the kernels for it without all
+    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner.
     """
 
     join: Any
@@ -163,6 +168,7 @@ class State(NamedTuple):
     records: Any
     words: Words
     halves: npt.NDArray[np.int32]
+    general: bool | None
 
 
 def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
@@ -205,7 +211,14 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         whole.view(RECORD),
         arena.view(np.int64),
         arena.view(np.int32),
+        None if shape.plain else True,
     )
+
+
+@kernel
+def is_plain(state: State) -> bool:
+    """Whether nothing is asked for but the key: known when kernels are compiled."""
+    return state.general is None
 
 
 @kernel
@@ -218,5 +231,7 @@ def record_at(state: State, number: int, sequence: int) -> Any:
 @kernel
 def word_at(state: State, path: int, sequence: int) -> Any:
     """The record of a tuple for one path of its window."""
+    if is_plain(state):
+        return record_at(state, path, sequence)  # as many paths as windows
     descriptor = state.paths[path]
     return state.records[descriptor.ring + (sequence & descriptor.mask)]

@@ -284,7 +284,7 @@ def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
     return found
 
 
-@kernel
+@outlined
 def last(words: Words, tree: Any, low: int, high: int) -> int:
     """A cursor to the greatest entry with a key from `low` to `high`, or NOWHERE."""
     if tree.root == NOWHERE:

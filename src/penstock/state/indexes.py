@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.state import bplus_tree, buckets, directory, scan, t_tree
-from penstock.state.arena import DEAD, MUTE, RECORD, State, word_at
+from penstock.state.arena import DEAD, MUTE, RECORD, State, is_plain, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow
 from penstock.state.nodes import ENTRY, begin, sequence_at
@@ -57,17 +57,29 @@ def clear(state: State) -> None:
 def has_room(state: State, window: int) -> bool:
     """Whether a tuple with any words can be inserted into a window."""
     begin = state.windows[window].paths
-    for path in range(begin, begin + state.windows[window].words):
-        descriptor = state.paths[path]
-        if descriptor.kind == HASH and not directory.has_room(state, descriptor.directory):
+    words = 1 if is_plain(state) else state.windows[window].words
+    for path in range(begin, begin + words):  # noqa: SIM110  numba has no `all`
+        if not _has_room(state, path):
             return False
     return True
 
 
 @kernel
+def _has_room(state: State, path: int) -> bool:
+    descriptor = state.paths[path]
+    return descriptor.kind != HASH or directory.has_room(state, _directory(state, path))
+
+
+@kernel
+def _directory(state: State, path: int) -> int:
+    """The number of the directory of a path's group; -1 without."""
+    return 0 if is_plain(state) else state.paths[path].directory
+
+
+@kernel
 def prepare(state: State, path: int, key: int) -> None:
     """Have the directory entry of a key fetched, which will soon be located."""
-    number = state.paths[path].directory
+    number = _directory(state, path)
     if number >= 0 and state.directories[number].places > 0:
         prefetch(state.words, directory.home(state, number, key))
 
@@ -75,7 +87,7 @@ def prepare(state: State, path: int, key: int) -> None:
 @kernel
 def locate(state: State, path: int, key: int) -> int:
     """Where all that is hashed under a key of a path's group is found; anything if nothing is."""
-    number = state.paths[path].directory
+    number = _directory(state, path)
     if number < 0 or state.directories[number].places == 0:
         return 0
     return directory.find(state, number, key)
@@ -90,6 +102,8 @@ def insert(state: State, path: int, sequence: int, entry: int) -> None:
         record.older = directory.insert(state, path, sequence, entry)
     elif kind == BUCKETS:
         record.older = buckets.insert(state, path, sequence, record.key)
+    elif is_plain(state):
+        return
     elif kind == BPLUS_TREE:
         bplus_tree.insert(state.words, state.paths[path], record.key, sequence)
     elif kind == T_TREE:
@@ -99,7 +113,7 @@ def insert(state: State, path: int, sequence: int, entry: int) -> None:
 @kernel
 def remove(state: State, window: int, sequence: int) -> None:
     """Take a tuple out of those indexes of its window that must be told."""
-    if state.windows[window].trees == 0:
+    if is_plain(state) or state.windows[window].trees == 0:
         return
     begin_at = state.windows[window].paths
     for path in range(begin_at, begin_at + state.windows[window].words):
@@ -138,6 +152,8 @@ def first(state: State, path: int, kind: int, asked: tuple[int, int, int]) -> tu
         return _chained(state, path, low, follow(window, window.head, link)), NOWHERE
     if kind == BUCKETS:
         return buckets.first(state, path, low), NOWHERE
+    if is_plain(state):
+        return scan.first(state, path, low, high), NOWHERE
     if kind == BPLUS_TREE:
         return _found(state, path, bplus_tree.last(state.words, descriptor, low, high))
     if kind == T_TREE:
@@ -159,6 +175,8 @@ def following(
         return _chained(state, path, low, follow(window, sequence, link)), NOWHERE
     if kind == BUCKETS:
         return buckets.following(state, path, low, sequence), NOWHERE
+    if is_plain(state):
+        return scan.following(state, path, low, high, sequence), NOWHERE
     if kind == BPLUS_TREE:
         return _found(state, path, bplus_tree.previous(state.words, descriptor, low, cursor))
     if kind == T_TREE:

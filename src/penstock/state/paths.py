@@ -53,7 +53,11 @@ class Paths:
         self._numbers = {(path.window, path.word): at for at, path in enumerate(self.paths)}
         self._steps = plan.steps
         checks = sum(len(step.bounds) + len(step.filters) for each in plan.steps for step in each)
-        self.shape = Shape(len(access.words), len(self.paths), len(access.groups), checks)
+        plain = all(path.index.name not in TREES for path in self.paths) and all(
+            _is_keyed(origin, step) for origin, steps in enumerate(plan.steps) for step in steps
+        )
+        shape = (len(access.words), len(self.paths), len(access.groups), checks)
+        self.shape = Shape(*shape, plain=plain and len(self.paths) == len(access.words))
 
     def write(self, state: State) -> None:
         """Describe them in a new arena; where things are is for others to write."""
@@ -76,7 +80,9 @@ class Paths:
         path = self._numbers[step.window, step.word or 0]
         descriptor.window, descriptor.path = step.window, path
         descriptor.kind = SCAN if step.word is None else state.paths[path].kind
-        descriptor.keyed = step.bounds == (Check(step.word or 0, (origin, 0), "="),)
+        descriptor.keyed = _is_keyed(origin, step)
+        if self.shape.plain:
+            return written
         descriptor.bounds = written
         for check in step.bounds:
             self._write_check(state, step.window, check, written)
@@ -93,3 +99,8 @@ class Paths:
         descriptor.path = self._numbers[window, check.word]
         descriptor.source = self._numbers[check.source]
         descriptor.op, descriptor.epsilon = OPS[check.op], check.epsilon
+
+
+def _is_keyed(origin: int, step: Step) -> bool:
+    """Whether a step asks for the first word of the arrival, and for nothing else."""
+    return step.bounds == (Check(step.word or 0, (origin, 0), "="),) and not step.filters

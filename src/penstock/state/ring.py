@@ -22,6 +22,7 @@ from penstock.state.arena import (
     RANKS,
     State,
     Words,
+    is_plain,
     record_at,
     word_at,
 )
@@ -64,7 +65,13 @@ def place(state: State, number: int, ts: int, words: Any, at: int) -> None:
     words[w, at] is its word for path w. The caller has made room.
     """
     window = state.windows[number]
-    for word in range(window.words):
+    record = record_at(state, number, window.head)
+    record.ts = ts
+    record.key = words[0, at]
+    record.marks = 0
+    if is_plain(state):
+        return
+    for word in range(1, window.words):
         record = word_at(state, window.paths + word, window.head)
         record.ts = ts
         record.key = words[word, at]
@@ -91,7 +98,8 @@ def append(state: State, number: int, entry: int) -> None:
         _mark(state, number, window.head, MUTE)
     else:
         indexes.insert(state, window.paths, window.head, entry)
-        for path in range(window.paths + 1, window.paths + window.words):
+        last = window.paths if is_plain(state) else window.paths + window.words - 1
+        for path in range(window.paths + 1, last + 1):
             key = word_at(state, path, window.head).key
             indexes.insert(state, path, window.head, indexes.locate(state, path, key))
     window.head += 1
@@ -113,7 +121,10 @@ def pass_by(state: State, number: int) -> None:
 @kernel
 def _mark(state: State, number: int, sequence: int, mark: int) -> None:
     window = state.windows[number]
-    for path in range(window.paths, window.paths + window.words):
+    record_at(state, number, sequence).marks |= mark
+    if is_plain(state):
+        return
+    for path in range(window.paths + 1, window.paths + window.words):
         word_at(state, path, sequence).marks |= mark
 
 
@@ -124,7 +135,11 @@ def trim(state: State, number: int) -> None:
     if window.rows == 0 or window.per_key > 0:
         return
     while window.live > window.rows:
-        _drop_oldest(state, number)
+        if not _is_dead(state, number, window.tail):
+            indexes.remove(state, number, window.tail)
+            window.live -= 1
+            window.expired += 1
+        window.tail += 1
 
 
 @kernel
@@ -154,20 +169,13 @@ def expire(state: State, number: int, watermark: int) -> None:
     """
     window = state.windows[number]
     while window.tail < window.head:
-        dead = _is_dead(state, number, window.tail)
-        if not dead and not _has_passed(state, number, window.tail, watermark):
-            return
-        _drop_oldest(state, number)
-
-
-@kernel
-def _drop_oldest(state: State, number: int) -> None:
-    window = state.windows[number]
-    if not _is_dead(state, number, window.tail):
-        indexes.remove(state, number, window.tail)
-        window.live -= 1
-        window.expired += 1
-    window.tail += 1
+        if not _is_dead(state, number, window.tail):
+            if not _has_passed(state, number, window.tail, watermark):
+                return
+            indexes.remove(state, number, window.tail)
+            window.live -= 1
+            window.expired += 1
+        window.tail += 1
 
 
 @kernel

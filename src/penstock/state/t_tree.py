@@ -359,7 +359,7 @@ def _bounding(words: Words, tree: Any, key: int, sequence: int) -> int:
     return node
 
 
-@kernel
+@outlined
 def last(words: Words, tree: Any, low: int, high: int) -> int:
     """A cursor to the greatest entry with a key from `low` to `high`, or NOWHERE."""
     node = _bounding(words, tree, high, GREATEST)
