@@ -126,17 +126,19 @@ class Arrivals:
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:
     """Which of these, one behind the other, have no key; None when none has to be known."""
+    if all(part.mute is None for part in parts):
+        return None
     return _joined([(len(part), part.mute) for part in parts])
 
 
 def guests_of(parts: Collection[Arrivals]) -> Flags | None:
     """Which of these, one behind the other, do not stay; None when all do."""
+    if all(part.guests is None for part in parts):
+        return None
     return _joined([(len(part), part.guests) for part in parts])
 
 
-def _joined(parts: Sequence[tuple[int, Flags | None]]) -> Flags | None:
-    if all(flags is None for _, flags in parts):
-        return None
+def _joined(parts: Sequence[tuple[int, Flags | None]]) -> Flags:
     return np.concatenate(
         [np.zeros(rows, np.bool_) if flags is None else flags for rows, flags in parts]
     )

@@ -15,7 +15,7 @@ what expires while it runs is not written over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -36,6 +36,7 @@ from penstock.model.window import Window
 from penstock.state import matches, ring
 from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
+from penstock.state.jit import entry_point
 from penstock.state.memory import Heap, Memory
 from penstock.state.payload import Payload
 from penstock.state.pieces import in_pieces
@@ -68,6 +69,8 @@ class Driver:
         self._streams = len(binding.query.streams)
         self._most_words = max(len(words) for words in binding.query.access.words)
         self._unmatched = Unmatched(binding.query)
+        self._arrive: Callable[..., tuple[int, int]] | None = None
+        self._expire_all: Callable[..., None] | None = None
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
         self.bind(binding)
 
@@ -97,7 +100,7 @@ class Driver:
         """
         results: list[pa.RecordBatch] = []
         present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream].ts)}
-        self.windows.state.join["watermark"] = watermark
+        self.windows.begin(watermark)
         for stream, arrivals in (alone or {}).items():
             self._give_out(self._padded(stream, arrivals.columns, arrivals.ts), results)
         for number, chunk in enumerate(chunks(present)):
@@ -174,8 +177,10 @@ class Driver:
         """Steps 1 to 4. Nothing in the chunk or after it is before `passed`."""
         self._make_room(chunk, passed)
         line = self._line_up(chunk)
+        if self._arrive is None:
+            self._arrive = entry_point(arrive, (self.windows.state, *line, self._rows))
         while True:
-            found, status = arrive(self.windows.state, *line, self._rows)
+            found, status = self._arrive(self.windows.state, *line, self._rows)
             if found:
                 self._emit(Candidates(self.windows, self.binding, self._rows[:, :found]), results)
             if status == DONE:
@@ -196,13 +201,7 @@ class Driver:
 
     def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags, Flags]:
         """Put the streams' arrivals one behind the other and set their cursors."""
-        windows, end = self.windows.state.windows, 0
-        cursors, ends = windows["cursor"], windows["end"]
-        cursors[:] = ends[:] = 0
-        for stream, arrivals in chunk.items():
-            cursors[stream] = end
-            end += len(arrivals.ts)
-            ends[stream] = end
+        self.windows.line_up({stream: len(each.ts) for stream, each in chunk.items()})
         mute, guests = muted(chunk.values()), guests_of(chunk.values())
         # Copied even if there is one: what a user gives may be read-only, and numba would
         # compile the loop again for that.
@@ -284,7 +283,9 @@ class Driver:
         return padded(self.binding, stream, columns, ts, self._names)
 
     def _expire(self, watermark: int) -> None:
-        ring.expire_all(self.windows.state, watermark)
+        if self._expire_all is None:
+            self._expire_all = entry_point(ring.expire_all, (self.windows.state, watermark))
+        self._expire_all(self.windows.state, watermark)
         for stream, payload in enumerate(self.windows.payloads):
             if payload is not None and payload.must_release:
                 payload.release(*self.windows.tail_and_head(stream))

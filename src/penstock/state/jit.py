@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 import numba
 import numpy as np
 
-__all__ = ["announce_compilation", "kernel", "kernel_cache", "outlined"]
+__all__ = ["announce_compilation", "entry_point", "kernel", "kernel_cache", "outlined"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
@@ -82,6 +82,20 @@ def outlined(function: _Function) -> _Function:
     It takes an array and records at most, which cost little to pass.
     """
     return _compiled(function, inlined=False)
+
+
+def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
+    """The code of a kernel for arguments of these types, and of no others.
+
+    Numba looks up the types of all arguments in every call. With an arena that takes longer than
+    to work on one tuple. The caller sees to it that they are always the same.
+    """
+    if numba.config.DISABLE_JIT:
+        return compiled
+    dispatcher: Any = compiled
+    types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+    code: _Function = dispatcher.compile(types)
+    return code
 
 
 def _compiled(function: _Function, inlined: bool) -> _Function:

@@ -58,7 +58,7 @@ class Windows:
         self._sizes = [_SMALLEST_RING] * len(query.streams)
         self._paths = Paths(query.access, plan)
         sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
-        self.state = self._allocate(sizes, self._sizes)
+        self._use(self._allocate(sizes, self._sizes))
         windows = self.state.windows
         # In arrivals, where these are counted in the place of time.
         windows["length_us"] = [window.arrivals or window.length_us for window in query.windows]
@@ -66,6 +66,26 @@ class Windows:
         windows["rows"] = [window.rows for window in query.windows]
         windows["per_key"] = [window.per_key for window in query.windows]
         indexes.clear(self.state)
+
+    def _use(self, state: State) -> None:
+        """Be in this arena. To look fields up by name costs more than all else of a small push."""
+        self.state = state
+        self._live, self._tails = state.windows["live"], state.windows["tail"]
+        self._heads = state.windows["head"]
+        self._cursors, self._ends = state.windows["cursor"], state.windows["end"]
+        self._watermark = state.join["watermark"]
+
+    def begin(self, watermark: int) -> None:
+        """A batch, after which this watermark holds."""
+        self._watermark[0] = watermark
+
+    def line_up(self, rows: Mapping[int, int]) -> None:
+        """Set the cursors of a chunk with so many rows of each stream, one behind the other."""
+        self._cursors[:] = self._ends[:] = end = 0
+        for number, count in rows.items():
+            self._cursors[number] = end
+            end += count
+            self._ends[number] = end
 
     # What is in a window.
 
@@ -75,7 +95,7 @@ class Windows:
 
     def live(self, number: int) -> int:
         """How many tuples a window holds."""
-        return int(self.state.windows["live"][number])
+        return int(self._live[number])
 
     def expired(self, number: int) -> int:
         """How many have left it."""
@@ -83,12 +103,11 @@ class Windows:
 
     def tail_and_head(self, number: int) -> tuple[int, int]:
         """The sequence numbers of the oldest tuple and of the next to come."""
-        windows = self.state.windows
-        return int(windows["tail"][number]), int(windows["head"][number])
+        return int(self._tails[number]), int(self._heads[number])
 
     def head(self, number: int) -> int:
         """The sequence number of the next tuple to come."""
-        return int(self.state.windows["head"][number])
+        return int(self._heads[number])
 
     def by_key(self, number: int) -> bool:
         """Whether a window holds so many rows of each key."""
@@ -213,7 +232,8 @@ class Windows:
                 _copy_rings(old, new, number)
             _fill(old, new, number, live, placed)
         new.join["watermark"] = old.join["watermark"]
-        self.state, self._sizes = new, list(sizes)
+        self._use(new)
+        self._sizes = list(sizes)
 
     def _allocate(self, directory_sizes: Sequence[int], sizes: Sequence[int]) -> State:
         """A zeroed arena for rings of these sizes, with the places of all in it set."""
@@ -259,7 +279,7 @@ class Windows:
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Be what was dumped, on its buffers; the payloads are those of the same streams."""
         self._sizes = list(dumped["sizes"])
-        self.state = view(dumped["arena"], self._paths.shape)
+        self._use(view(dumped["arena"], self._paths.shape))
         for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):
             if payload is not None:
                 payload.load(of_payload)
