@@ -64,12 +64,12 @@ def test_join_types_with_a_residual_predicate(how: str) -> None:
 @pytest.mark.parametrize("how", ["inner", "full"])
 def test_a_band_without_a_key(how: str) -> None:
     tables = numbered(SMALL)
-    expected = in_sql(tables, how, "abs(a.k - b.k) <= 2")
+    expected = in_sql(tables, how, "a.k between b.k - 2 and b.k + 2")
     assert expected.total() > 3000
     assert in_penstock(tables, how, 3000, where="abs(a.k - b.k) <= 2") == expected
 
 
-THREE = uniform(seed=33, rows=6000, keys=200, streams=("a", "b", "c"), disorder="1 second")
+THREE = uniform(seed=33, rows=2500, keys=100, streams=("a", "b", "c"), disorder="1 second")
 LINKS = {
     "a chain": "a.k = b.k AND b.v = c.v",
     "a cycle": "a.k = b.k AND b.v = c.v AND c.k = a.v",
@@ -90,8 +90,8 @@ def test_three_streams_over_different_attributes(links: str, index: str | None) 
     streams = [ps.Stream(name, time="ts", lateness="1 second") for name in "abc"]
     join = ps.WindowJoin(streams, where=LINKS[links], within="2 seconds").start(indexes=index)
     found: Counter[tuple[Any, ...]] = Counter()
-    for start in range(0, THREE.rows, 1000):
-        found += ids(join.push({n: table.slice(start, 1000) for n, table in tables.items()}))
+    for start in range(0, THREE.rows, 600):
+        found += ids(join.push({n: table.slice(start, 600) for n, table in tables.items()}))
     near = " and ".join(
         f"abs(epoch_us({one}.ts) - epoch_us({other}.ts)) <= 2000000"
         for one, other in (("a", "b"), ("b", "c"), ("a", "c"))

@@ -146,8 +146,8 @@ THREE = [*STREAMS, ps.Stream("c", time="ts")]
         (lambda: query_of(BAND, how="left"), "a left join without a key"),
         (lambda: query_of(BAND, how="anti"), "a anti join without a key"),
         (
-            lambda: ps.WindowJoin(STREAMS, where=BAND, within="3 rows per key"),
-            r"windows of \['3 rows per key'\] count",
+            lambda: ps.WindowJoin(STREAMS, where=BAND, within="3 rows"),
+            r"windows of \['3 rows'\] count",
         ),
     ],
     ids=["three streams", "left", "anti", "rows"],

@@ -303,3 +303,12 @@ def test_after_the_end(window: str) -> None:
     joined, reason = asked(join, 1, 2)
     assert joined is None
     assert reason.startswith("the join has finished")
+
+
+def test_a_tuple_without_a_value_to_compare() -> None:
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    join = ps.WindowJoin(streams, where="a.x <= b.x", within="1 second").start()
+    table = pa.table({"ts": [1], "x": pa.array([None], pa.int64())})
+    join.push(a=table, b=table)
+    told = str(join.why(a={"ts": 1, "x": None}, b={"ts": 1, "x": None}))
+    assert "without a key, or a value that where= compares, it is not kept" in told

@@ -138,10 +138,10 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         ),
     ] = None,
     left_index: Annotated[
-        str, typer.Option(metavar="INDEX", help="hash, buckets(n) or scan.")
+        str, typer.Option(metavar="INDEX", help="hash, buckets(n), bplus_tree, t_tree or scan.")
     ] = "hash",
     right_index: Annotated[
-        str, typer.Option(metavar="INDEX", help="hash, buckets(n) or scan.")
+        str, typer.Option(metavar="INDEX", help="hash, buckets(n), bplus_tree, t_tree or scan.")
     ] = "hash",
     batch_rows: Annotated[
         # All of a batch may be late, and the join keeps no more than this until they are drained.

@@ -87,7 +87,7 @@ def _chosen(state: State, number: int, depth: int, window: int) -> int:
 def _bounds(state: State, number: int, depth: int, check: Any) -> tuple[int, int]:
     """Between what a word must be by one check."""
     sequence = _chosen(state, number, depth, state.paths[check.source].window)
-    return bounds(word_at(state, check.source, sequence).key, check.op, check.epsilon)
+    return bounds(word_at(state, check.source, sequence).key, check.op, check.epsilon, check.shift)
 
 
 @kernel

@@ -31,9 +31,9 @@ __all__ = ["Released", "alone_in", "release"]
 
 class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
-    keyless: how many in time had a null or NaN for a key. filtered: how many in time were
-    before the begin of their window, or failed a predicate. alone: those without a key, where
-    what matches nothing comes out."""
+    keyless: how many in time had a null or NaN for a key, or for what is compared by order, and go
+    no further. filtered: how many in time were before the begin of their window, or failed a
+    predicate. alone: those without a key, where what matches nothing comes out."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None
@@ -76,8 +76,9 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         else:
             arrivals = arrivals.take(np.flatnonzero(keyed))
             ordered = None if ordered is None else ordered[keyed]
-    if ordered is not None and binding.query.how == "inner" and not binding.query.counts:
-        # What has no place in an order meets nothing; where it may come out alone, it waits.
+    comes_out = stream in binding.query.preserved
+    if ordered is not None and not comes_out and not binding.query.counts:
+        # What has no place in an order meets nothing; where it comes out alone, it waits.
         keyless += int(len(ordered) - ordered.sum())
         arrivals = arrivals.take(np.flatnonzero(ordered))
     return Released(arrivals.in_time_order(), late, keyless, filtered, alone)

@@ -14,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine import numbers
 from penstock.errors import SchemaError, UdfError
+from penstock.model.binding import Binding
 from penstock.model.predicate import (
     Call,
     Column,
@@ -25,18 +27,12 @@ from penstock.model.predicate import (
     Predicate,
 )
 from penstock.state.arena import Flags
-from penstock.state.storage import as_given
+from penstock.state.storage import as_given, empty_array, kept_type
 
-__all__ = ["Columns", "evaluated", "holds"]
+__all__ = ["Columns", "check_types", "evaluated", "holds"]
 
 Columns = Callable[[int, str], pa.Array]  # of a stream, by name
 
-_ARITHMETIC: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "+": pc.add,
-    "-": pc.subtract,
-    "*": pc.multiply,
-    "/": pc.divide,
-}
 _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "=": pc.equal,
     "<>": pc.not_equal,
@@ -122,33 +118,48 @@ def _described(answer: Any) -> str:
     return f"a {type(answer).__name__}"
 
 
+def check_types(binding: Binding) -> None:
+    """Refuse predicates over columns that cannot be compared, as soon as all are known."""
+
+    def nothing(stream: int, name: str) -> pa.Array:
+        schema = binding.schemas[stream]
+        assert schema is not None, "of unknown streams nothing is checked"
+        return empty_array(kept_type(schema.field(name).type))
+
+    for predicate in (*binding.query.filters, *binding.query.residuals):
+        streams = {column.stream for column in predicate.columns}
+        known = all(binding.schemas[stream] is not None for stream in streams)
+        if known and not isinstance(predicate, Call):
+            holds(predicate, nothing, 0, binding.schemas)
+
+
 def _answer(predicate: Comparison | Near, columns: Columns) -> Any:
     if isinstance(predicate, Comparison):
-        left, right = (_value(each, columns) for each in (predicate.left, predicate.right))
+        left, right = _values(predicate.left, predicate.right, columns)
         if predicate.op == "is":
             both_null = pc.and_(pc.is_null(left), pc.is_null(right))
             return pc.or_(pc.fill_null(pc.equal(left, right), False), both_null)
         return _COMPARISONS[predicate.op](left, right)
     differences = [
-        pc.subtract(_value(left, columns), _value(right, columns))
-        for left, right in predicate.pairs
+        numbers.calculated("-", *_values(left, right, columns)) for left, right in predicate.pairs
     ]
     if len(differences) == 1:
-        distance = pc.abs(differences[0])
+        distance = numbers.magnitude(differences[0])
     else:
-        distance = pc.sqrt(reduce(pc.add, [pc.multiply(each, each) for each in differences]))
+        floats = [pc.cast(each, pa.float64(), safe=False) for each in differences]
+        distance = pc.sqrt(reduce(pc.add, [pc.multiply(each, each) for each in floats]))
     compare = pc.less_equal if predicate.closed else pc.less
-    return compare(distance, pa.scalar(predicate.epsilon))
+    return compare(*numbers.comparable(distance, numbers.constant(predicate.epsilon)))
+
+
+def _values(left: Expression, right: Expression, columns: Columns) -> tuple[Any, Any]:
+    """Both sides, in types that can be compared without a loss that shows."""
+    return numbers.comparable(_value(left, columns), _value(right, columns))
 
 
 def _value(expression: Expression, columns: Columns) -> Any:
     if isinstance(expression, Column):
         return columns(expression.stream, expression.name)
     if isinstance(expression, Constant):
-        return pa.scalar(expression.value)
-    left, right = (_value(each, columns) for each in (expression.left, expression.right))
-    if expression.op == "%":
-        # As in SQL, the remainder has the sign of the dividend.
-        whole = pc.trunc(pc.divide(pc.cast(left, pa.float64()), pc.cast(right, pa.float64())))
-        return pc.subtract(left, pc.multiply(right, pc.cast(whole, left.type)))
-    return _ARITHMETIC[expression.op](left, right)
+        return numbers.constant(expression.value)
+    return numbers.calculated(expression.op, *_values(expression.left, expression.right, columns))

@@ -17,7 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.model.key_terms import chosen_of, classes
-from penstock.model.predicate import Comparison, Expression, Near, Predicate
+from penstock.model.predicate import (
+    Arithmetic,
+    Comparison,
+    Constant,
+    Expression,
+    Near,
+    Predicate,
+)
 
 __all__ = ["Access", "Equal", "Ordered", "Relation", "Word", "access_paths"]
 
@@ -43,15 +50,16 @@ Word = Equal | Ordered
 
 @dataclass(frozen=True)
 class Relation:
-    """Between words of two streams, each (stream, number of the word).
+    """Between a word of one stream and one of another plus `shift`, each (stream, its number).
 
-    op: '=', '<=' (the left one is at most the right one), or 'near', within epsilon.
+    op: 'same', 'at most' (the left one is, of the right one), or 'near', within epsilon.
     """
 
     left: tuple[int, int]
     right: tuple[int, int]
     op: str
-    epsilon: float = 0.0
+    epsilon: float
+    shift: float
 
 
 @dataclass(frozen=True)
@@ -104,15 +112,38 @@ def _add_relations(
         if len(streams) != 2 or any(streams <= set(group) for group in groups):
             continue
         for left, right, op, epsilon in _ordered(predicate):
-            places = []
+            places, shifts = [], []
             for expression in (left, right):
-                (stream,) = {column.stream for column in expression.columns}
-                word = Ordered(expression)
+                core, shift = _shifted(expression)
+                (stream,) = {column.stream for column in core.columns}
+                word = Ordered(core)
                 if word not in words[stream]:
                     words[stream].append(word)
                 places.append((stream, words[stream].index(word)))
-            relations.append(Relation(places[0], places[1], op, epsilon))
+                shifts.append(shift)
+            shift = shifts[1] - shifts[0]
+            relations.append(Relation(places[0], places[1], op, epsilon, shift))
     return relations
+
+
+def _shifted(expression: Expression) -> tuple[Expression, float]:
+    """An expression as one without a number that is added to it, and this number.
+
+    So both sides of `b.x BETWEEN a.x - 1 AND a.x + 1` are bounds on one word of a.
+    """
+    if isinstance(expression, Arithmetic) and expression.op in ("+", "-"):
+        left, right = expression.left, expression.right
+        if isinstance(right, Constant) and _is_number(right.value):
+            core, shift = _shifted(left)
+            return core, shift + (right.value if expression.op == "+" else -right.value)
+        if isinstance(left, Constant) and _is_number(left.value) and expression.op == "+":
+            core, shift = _shifted(right)
+            return core, shift + left.value
+    return expression, 0.0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _ordered(predicate: Predicate) -> list[tuple[Expression, Expression, str, float]]:
@@ -128,9 +159,9 @@ def _ordered(predicate: Predicate) -> list[tuple[Expression, Expression, str, fl
         return []
     left, right = predicate.left, predicate.right
     if predicate.op == "=":
-        return [(left, right, "=", 0.0)]
+        return [(left, right, "same", 0.0)]
     if predicate.op in ("<", "<="):
-        return [(left, right, "<=", 0.0)]
+        return [(left, right, "at most", 0.0)]
     if predicate.op in (">", ">="):
-        return [(right, left, "<=", 0.0)]
+        return [(right, left, "at most", 0.0)]
     return []

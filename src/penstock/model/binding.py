@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.errors import SchemaError
-from penstock.model.access import Equal, Ordered
+from penstock.model.access import Equal
 from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN, given_schema
-from penstock.model.keys import KeyKind, common_kind, is_text
-from penstock.model.predicate import Column
+from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 
 __all__ = ["EVENT_TIME", "Binding", "OutputColumn"]
@@ -133,7 +132,6 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
 
 def _kinds(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[tuple[KeyKind, ...], ...]:
     """How the columns of each group are compared, by those of them that are known."""
-    _check_order(query, bound)
     kinds = []
     for group in query.access.groups:
         known = [stream for stream in group if stream in bound]
@@ -152,25 +150,6 @@ def _kinds(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[tuple[KeyKind,
             )
         )
     return tuple(kinds)
-
-
-def _check_order(query: Query, bound: Mapping[int, pa.Schema]) -> None:
-    """Text has no place among numbers and times."""
-    words = query.access.words
-    for relation in query.access.relations:
-        sides = []
-        for stream, number in (relation.left, relation.right):
-            word = words[stream][number]
-            if (
-                stream in bound
-                and isinstance(word, Ordered)
-                and isinstance(word.expression, Column)
-            ):
-                kind = bound[stream].field(word.expression.name).type
-                sides.append((f"{query.names[stream]}.{word.expression.name}", kind))
-        if len({is_text(kind) for _, kind in sides if not pt.is_null(kind)}) > 1:
-            got = " and ".join(f"{name} is {kind}" for name, kind in sides)
-            raise SchemaError(f"columns cannot be compared by order: {got}; cast one of them")
 
 
 def _output(query: Query, bound: Mapping[int, pa.Schema]) -> tuple[OutputColumn, ...]:

@@ -99,6 +99,11 @@ class Plan:
         elif indexes is not None:
             chosen = dict.fromkeys(query.names, indexes)
         given = probe_orders or {}
+        if not isinstance(given, Mapping):
+            raise PlanError(
+                f"probe_orders must give the orders by stream, got {given!r}; "
+                "write for example {'a': ['b', 'c']}"
+            )
         for what, names in (("indexes", chosen), ("probe_orders", given)):
             for name in names:
                 if name not in query.names:
@@ -148,14 +153,14 @@ def _indexes(query: Query, window: int, given: Any) -> list[Index]:
         given = [one] * len(words)
     if len(given) != len(words):
         raise PlanError(
-            f"window {name!r} is found by {len(words)} things, got {len(given)} indexes for it; "
-            "give one for each, or one for all"
+            f"window {name!r} has {len(words)} access paths, got {len(given)} indexes for them; "
+            "give one for each, in the order of where=, or one for all"
         )
     listed = [parse_index(each) for each in given]
     for index, word in zip(listed, words, strict=True):
         if not index.serves(word):
             raise PlanError(
-                f"an index of {index.name!r} finds what is equal, and window {name!r} is asked for "
-                f"what is less, greater or near; use one of {(*TREES, 'scan')}"
+                f"an index of {index.name!r} finds columns that are equal, and window {name!r} is "
+                f"found by the order of values; use one of {(*TREES, 'scan')}"
             )
     return listed

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from penstock.model.access import Access, Relation
+from penstock.model.access import Access
 
 __all__ = ["Check", "Step", "linked_order", "steps_of"]
 
@@ -24,13 +24,15 @@ class Check:
     """What a word of the window must be, by a word of a tuple that is chosen.
 
     word: of the window. source: the chosen tuple's stream, and its word. op: '=' for equal words
-    of a group; of ordered ones 'same', 'at least' (the source), 'at most', 'near' (by epsilon).
+    of a group; of ordered ones 'same', 'at least' (the source), 'at most', 'near' (by epsilon),
+    all of them after `shift` has been added to the source.
     """
 
     word: int
     source: tuple[int, int]
     op: str
     epsilon: float = 0.0
+    shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,8 @@ def _checks(access: Access, window: int, chosen: Sequence[int]) -> Iterator[Chec
                     break
     for relation in access.relations:
         if relation.left[0] == window and relation.right[0] in chosen:
-            yield _check(relation.left[1], relation.right, relation, "at most")
+            op, shift = relation.op, relation.shift
+            yield Check(relation.left[1], relation.right, op, relation.epsilon, shift)
         elif relation.right[0] == window and relation.left[0] in chosen:
-            yield _check(relation.right[1], relation.left, relation, "at least")
-
-
-def _check(word: int, source: tuple[int, int], relation: Relation, side: str) -> Check:
-    op = {"=": "same", "near": "near", "<=": side}[relation.op]
-    return Check(word, source, op, relation.epsilon)
+            op = "at least" if relation.op == "at most" else relation.op
+            yield Check(relation.right[1], relation.left, op, relation.epsilon, -relation.shift)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.engine.arrivals import Intake
+from penstock.engine.residual import check_types
 from penstock.errors import InputError, SchemaError, TimestampError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
 from penstock.model.binding import Binding
@@ -53,6 +54,7 @@ def take_in(
     }
     if new:
         binding = binding.bound_with(new)
+        check_types(binding)
         for stream, schema in new.items():
             check_keepable(schema, query.names[stream])
     intakes = {stream: event_times(query, stream, batch) for stream, batch in batches.items()}

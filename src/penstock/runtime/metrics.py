@@ -39,7 +39,8 @@ class StreamMetrics:
 
     arrived: tuples pushed, late ones included. late: those behind the watermark.
     late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
-    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept
+    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept. Also
+        those without a value that `where=` compares, unless they may come out alone
     (unless they count as rows of a window of so many rows). filtered: tuples in time before
     the begin of their window. waiting: tuples in time whose turn has not come.
     live: tuples in the window; with disorder also some that have expired behind one that

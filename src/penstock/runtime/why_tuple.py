@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.types as pt
 
+from penstock.engine.words import tuple_words
 from penstock.errors import InputError
+from penstock.model.access import Equal
 from penstock.model.arrival_time import ARRIVAL, given_schema
+from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
@@ -20,6 +23,7 @@ from penstock.runtime.why_line import Line, line_of
 from penstock.runtime.why_where import passes_filters, where_columns
 from penstock.state.arena import Flags
 from penstock.state.keys import as_kind, key_words
+from penstock.state.storage import as_kept
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
@@ -76,7 +80,7 @@ _FATES = {
     Known.BEHIND: "not in its window, and the watermark has passed its time: it came late and was "
     "handed out, or it would be late now",
     Known.BEFORE: "before the begin of its window, {begin}: it takes no part",
-    Known.KEYLESS: "without a key it is not kept",
+    Known.KEYLESS: "without a key, or a value that where= compares, it is not kept",
     Known.FILTERED: "it fails a predicate over its stream alone and is not kept",
     Known.MATCHED: "not in its window: it has matched and is kept no more, or it has not arrived",
     Known.NOT_SEEN: "no such tuple is in its window: it has not arrived",
@@ -149,10 +153,29 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
         fate = Known.UNTIMED if has_key else Known.KEYLESS
     else:
         has_left = _is_full(join, stream, int(of_key[: line.live].sum()))
-        fate = _absent(query, stream, ts, join.clock.watermark, has_key, has_left)
+        meets = has_key and _has_values(binding, stream, arrays)
+        fate = _absent(query, stream, ts, join.clock.watermark, meets, has_left)
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
     window = query.windows[stream]
     return Described(name, stream, ts, key, has_key, window, fate, arrays, line, index, of_key)
+
+
+def _has_values(binding: Binding, stream: int, arrays: Mapping[str, pa.Array]) -> bool:
+    """Whether a tuple has a value for all that it must be found by, as far as that is given."""
+    wanted = {
+        name
+        for word in binding.query.access.words[stream]
+        for name in (
+            word.columns
+            if isinstance(word, Equal)
+            else [column.name for column in word.expression.columns]
+        )
+    }
+    if binding.schemas[stream] is None or not wanted <= set(arrays):
+        return True
+    kept = {name: as_kept(arrays[name]) for name in wanted}
+    _, keyed, ordered = tuple_words(binding, stream, kept, 1)
+    return all(flags is None or bool(flags[0]) for flags in (keyed, ordered))
 
 
 def _absent(

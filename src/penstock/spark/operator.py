@@ -23,6 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.release import alone_in
+from penstock.engine.residual import check_types
 from penstock.errors import InputError, PlanError, SchemaError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
@@ -176,6 +177,7 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
         for stream, name in enumerate(query.names)
     }
     binding = Binding.of(query).bound_with(schemas)
+    check_types(binding)
     if kind and KIND in [column.name for column in binding.output]:
         raise SchemaError(
             f"an output column is already called {KIND!r}; rename it with select=, or leave kind="

@@ -129,7 +129,8 @@ CHECK: Final = _record(
     ("source", "i8"),
     ("op", "i8"),
     ("epsilon", "f8"),
-    *((f"spare{number}", "i8") for number in range(4)),
+    ("shift", "f8"),
+    *((f"spare{number}", "i8") for number in range(3)),
 )
 RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 

@@ -67,22 +67,25 @@ def _turned(bits: Any) -> Any:
 
 
 @kernel
-def bounds(word: Any, op: int, epsilon: float) -> tuple[Any, Any]:
-    """The least and the greatest word that can stand in a relation to `word`."""
+def bounds(word: Any, op: int, epsilon: float, shift: float) -> tuple[Any, Any]:
+    """The least and the greatest word that can stand in a relation to `word`, shifted."""
     if op == EQUAL:
         return word, word
     if word == MISSING:
         return GREATEST, LEAST
+    least = greatest = word
+    if op == NEAR or shift != 0.0:
+        value = np.int64(_turned(word)).view(np.float64)
+        width = epsilon + (abs(value) + abs(shift) + epsilon) * _ERROR
+        if not width < np.inf:
+            return LEAST, GREATEST
+        low, high = np.float64(value + shift - width), np.float64(value + shift + width)
+        least, greatest = _turned(low.view(np.int64)), _turned(high.view(np.int64))
     if op == AT_LEAST:
-        return _lowered(word), GREATEST
+        return _lowered(least), GREATEST
     if op == AT_MOST:
-        return LEAST, _raised(word)
-    if op == SAME:
-        return _lowered(word), _raised(word)
-    value = np.int64(_turned(word)).view(np.float64)
-    width = epsilon + (abs(value) + epsilon) * _ERROR
-    low, high = np.float64(value - width), np.float64(value + width)
-    return _lowered(_turned(low.view(np.int64))), _raised(_turned(high.view(np.int64)))
+        return LEAST, _raised(greatest)
+    return _lowered(least), _raised(greatest)
 
 
 def order_words(array: pa.Array, what: str) -> tuple[Words, Flags | None]:

@@ -98,7 +98,8 @@ class Paths:
         descriptor = state.checks[number]
         descriptor.path = self._numbers[window, check.word]
         descriptor.source = self._numbers[check.source]
-        descriptor.op, descriptor.epsilon = OPS[check.op], check.epsilon
+        descriptor.op = OPS[check.op]
+        descriptor.epsilon, descriptor.shift = check.epsilon, check.shift
 
 
 def _is_keyed(origin: int, step: Step) -> bool:
