@@ -114,3 +114,11 @@ def test_what_cannot_be_compared_is_refused_before_anything_is_taken_in(
     with pytest.raises(ps.SchemaError, match="cannot be compared as where= does"):
         join.push(b=pa.table({**one, "x": pa.nulls(1, right)}))
     assert join.metrics.streams["b"].arrived == 0
+
+
+def test_and_when_the_types_are_given_at_the_start() -> None:
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    query = ps.WindowJoin(streams, where="a.x <= b.x", within="1 second")
+    one, other = (pa.schema([("ts", I64), ("x", kind)]) for kind in (I64, pa.string()))
+    with pytest.raises(ps.SchemaError, match="cannot be compared as where= does"):
+        query.start(schemas={"a": one, "b": other})

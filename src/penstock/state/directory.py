@@ -27,8 +27,7 @@ from penstock.state.links import NOWHERE, follow, link_to
 
 __all__ = [
     "FREE", "check", "clear", "directory_size", "entry_words", "find", "has_room", "home",
-    "insert",
-    "live_keys", "newest", "slot",
+    "insert", "is_free", "live_keys", "newest", "slot",
 ]  # fmt: skip
 
 FREE: Final = -1  # no link is negative

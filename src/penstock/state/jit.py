@@ -59,11 +59,17 @@ def _remove_old(base: Path) -> None:
 
 
 @functools.cache
-def announce_compilation() -> None:
-    """Say once, on standard error, that the first run on a machine compiles."""
+def announce_compilation(joins: str) -> None:
+    """Say once, on standard error, that the first run on a machine compiles.
+
+    joins: which ones, for kernels are compiled apart for plain joins and for others.
+    """
     cache = kernel_cache()
-    if not numba.config.DISABLE_JIT and not (cache and any(cache.rglob("*.nbi"))):
-        print("penstock: compiling kernels for this machine, once", file=sys.stderr, flush=True)
+    if numba.config.DISABLE_JIT or (cache and (cache / f"for {joins}").exists()):
+        return
+    print(f"penstock: compiling kernels for {joins}, once", file=sys.stderr, flush=True)
+    if cache:
+        (cache / f"for {joins}").touch()
 
 
 def kernel(function: _Function) -> _Function:
