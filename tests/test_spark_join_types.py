@@ -28,21 +28,29 @@ def query_of(how: str, **more: Any) -> ps.WindowJoin:
     return ps.WindowJoin(streams, on="k", how=how, **more)
 
 
+BATCHES = [
+    {"a": batch(1, number, rows=40), "b": batch(2, number, rows=40)} for number in (0, 1, 2, FAR)
+]
+
+
+def run_twice(
+    spark: SparkSession, sources: dict[str, Source], query: ps.WindowJoin, directory: Path
+) -> None:
+    """All batches through a query that is started anew in the middle."""
+    for begin, end in ((0, 2), (2, 4)):
+        written(sources, BATCHES[begin:end], first=begin)
+        frames = {name: source.stream(spark) for name, source in sources.items()}
+        run(query.on_spark(frames), directory)
+
+
 @pytest.mark.parametrize("how", ["full", "semi", "anti"])
 def test_a_stream_and_its_restart(
     spark: SparkSession, sources: dict[str, Source], tmp_path: Path, how: str
 ) -> None:
     """Out of order, some rows without a key; the query is started anew in the middle."""
     query = query_of(how)
-    batches = [
-        {"a": batch(1, number, rows=40), "b": batch(2, number, rows=40)}
-        for number in (0, 1, 2, FAR)
-    ]
-    for begin, end in ((0, 2), (2, 4)):
-        written(sources, batches[begin:end], first=begin)
-        frames = {name: source.stream(spark) for name, source in sources.items()}
-        run(query.on_spark(frames), tmp_path)
-    expected = expected_of(query, batches)
+    run_twice(spark, sources, query, tmp_path)
+    expected = expected_of(query, BATCHES)
     assert expected.num_rows > 10
     assert rows_of(before_far(joined(spark, tmp_path))) == rows_of(expected)
 
@@ -56,16 +64,9 @@ def test_windows_that_count(
         ps.Stream("b", time="ts", window="1 second", lateness="3 seconds"),
     ]
     query = ps.WindowJoin(streams, on="k", how="full")
-    batches = [
-        {"a": batch(1, number, rows=40), "b": batch(2, number, rows=40)}
-        for number in (0, 1, 2, FAR)
-    ]
-    for begin, end in ((0, 2), (2, 4)):
-        written(sources, batches[begin:end], first=begin)
-        frames = {name: source.stream(spark) for name, source in sources.items()}
-        run(query.on_spark(frames), tmp_path)
+    run_twice(spark, sources, query, tmp_path)
     join = query.start()
-    expected = before_far(pa.concat_tables([join.push(each) for each in batches]))
+    expected = before_far(pa.concat_tables([join.push(each) for each in BATCHES]))
     for column in ("a_k", "b_k"):
         assert expected.filter(pc.is_null(expected[column])).num_rows > 10
     assert rows_of(before_far(joined(spark, tmp_path))) == rows_of(expected)

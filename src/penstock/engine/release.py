@@ -23,10 +23,10 @@ from penstock.engine.residual import holds
 from penstock.engine.words import tuple_words
 from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
-from penstock.state.arena import Flags
+from penstock.state.arena import Flags, Words
 from penstock.state.storage import as_kept, take_rows
 
-__all__ = ["Released", "alone_in", "release"]
+__all__ = ["Released", "alone_in", "release", "taken_back"]
 
 
 class Released(NamedTuple):
@@ -82,6 +82,15 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         keyless += int(len(ordered) - ordered.sum())
         arrivals = arrivals.take(np.flatnonzero(ordered))
     return Released(arrivals.in_time_order(), late, keyless, filtered, alone)
+
+
+def taken_back(
+    binding: Binding, stream: int, ts: Words, columns: Mapping[str, pa.Array]
+) -> Arrivals:
+    """Tuples that were saved, as they were when they had been released."""
+    words, keyed, _ = tuple_words(binding, stream, columns, len(ts))
+    mute = ~keyed if binding.query.counts and keyed is not None else None
+    return Arrivals(ts, words, columns, mute)
 
 
 def _pass(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:

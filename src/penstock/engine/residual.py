@@ -5,7 +5,7 @@ A function of the user's gets columns in the types they came in; all else works 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Final
@@ -29,7 +29,7 @@ from penstock.model.predicate import (
 from penstock.state.arena import Flags
 from penstock.state.storage import as_given, empty_array, kept_type
 
-__all__ = ["Columns", "check_types", "evaluated", "holds"]
+__all__ = ["Columns", "bound", "evaluated", "holds"]
 
 Columns = Callable[[int, str], pa.Array]  # of a stream, by name
 
@@ -118,8 +118,9 @@ def _described(answer: Any) -> str:
     return f"a {type(answer).__name__}"
 
 
-def check_types(binding: Binding) -> None:
-    """Refuse predicates over columns that cannot be compared, as soon as all are known."""
+def bound(binding: Binding, schemas: Mapping[int, pa.Schema]) -> Binding:
+    """A binding with further streams; refused if predicates compare what cannot be compared."""
+    binding = binding.bound_with(schemas)
 
     def nothing(stream: int, name: str) -> pa.Array:
         schema = binding.schemas[stream]
@@ -131,6 +132,7 @@ def check_types(binding: Binding) -> None:
         known = all(binding.schemas[stream] is not None for stream in streams)
         if known and not isinstance(predicate, Call):
             holds(predicate, nothing, 0, binding.schemas)
+    return binding
 
 
 def _answer(predicate: Comparison | Near, columns: Columns) -> Any:

@@ -32,10 +32,6 @@ def tuple_words(
 ) -> TupleWords:
     """The words of a stream's tuples with these columns, in kept types."""
     paths = binding.query.access.words[stream]
-    if len(paths) == 1 and isinstance(paths[0], Equal) and not paths[0].null_safe:
-        keys = [columns[name] for name in paths[0].columns]
-        only, present = key_words(keys, binding.kinds[paths[0].group], rows)
-        return TupleWords(only.reshape(1, -1), present, None)
     words: list[Words] = []
     keyed: Flags | None = None
     ordered: Flags | None = None
@@ -53,7 +49,9 @@ def tuple_words(
             of_path, present = order_words(values, "a side of a comparison in where=")
             ordered = _both(ordered, present)
         words.append(of_path)
-    return TupleWords(np.stack(words), keyed, ordered)
+    # Nearly every stream has one path, and np.stack takes longer than all else of a small push.
+    together = words[0].reshape(1, -1) if len(words) == 1 else np.stack(words)
+    return TupleWords(together, keyed, ordered)
 
 
 def _both(one: Flags | None, other: Flags | None) -> Flags | None:

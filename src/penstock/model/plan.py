@@ -84,6 +84,17 @@ class Plan:
     probe_orders: tuple[tuple[int, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether each window has one path, without a tree, and is probed by the key alone."""
+        return all(
+            len(paths) == 1 and paths[0].name not in TREES for paths in self.indexes
+        ) and all(
+            step.asks_for_key_of(origin)
+            for origin, steps in enumerate(self.steps)
+            for step in steps
+        )
+
     @classmethod
     def of(
         cls,

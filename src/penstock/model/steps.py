@@ -45,6 +45,11 @@ class Step:
     bounds: tuple[Check, ...] = ()
     filters: tuple[Check, ...] = ()
 
+    def asks_for_key_of(self, origin: int) -> bool:
+        """Whether it asks for the first word of the arrival, and for nothing else."""
+        by_key = (Check(self.word or 0, (origin, 0), "="),)
+        return self.bounds == by_key and not self.filters
+
 
 def steps_of(access: Access, origin: int, order: Sequence[int]) -> tuple[Step, ...]:
     """The steps of an arrival of a stream that probes the others in this order."""

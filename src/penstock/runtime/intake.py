@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.engine.arrivals import Intake
-from penstock.engine.residual import check_types
+from penstock.engine.residual import bound
 from penstock.errors import InputError, SchemaError, TimestampError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
 from penstock.model.binding import Binding
@@ -53,8 +53,7 @@ def take_in(
         stream: batch.schema for stream, batch in batches.items() if binding.schemas[stream] is None
     }
     if new:
-        binding = binding.bound_with(new)
-        check_types(binding)
+        binding = bound(binding, new)
         for stream, schema in new.items():
             check_keepable(schema, query.names[stream])
     intakes = {stream: event_times(query, stream, batch) for stream, batch in batches.items()}

@@ -20,7 +20,7 @@ from penstock.engine.arrivals import Intake
 from penstock.engine.clock import Clock
 from penstock.engine.driver import Driver
 from penstock.engine.release import Released, alone_in, release
-from penstock.engine.residual import check_types
+from penstock.engine.residual import bound
 from penstock.engine.waiting import Waiting
 from penstock.errors import InputError, SchemaError, StateError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
@@ -34,7 +34,6 @@ from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.why import Why, explain_tuples
 from penstock.state.jit import announce_compilation
-from penstock.state.paths import Paths
 from penstock.state.storage import check_keepable
 
 __all__ = ["Join"]
@@ -62,8 +61,9 @@ class Join:
         schemas: Mapping[str, pa.Schema] | None,
         clock: Callable[[], float] | None,
     ) -> None:
-        plain = Paths(query.access, plan).shape.plain
-        announce_compilation("joins by a key" if plain else "joins by order or by several paths")
+        announce_compilation(
+            "joins by a key" if plan.is_plain else "joins by order or by several paths"
+        )
         self.query = query  # with the windows of this moment
         self.started_as = query
         self.plan = plan
@@ -81,15 +81,15 @@ class Join:
                         "pass a pyarrow.Schema"
                     )
                 check_keepable(schema, name)
-            binding = binding.bound_with(
+            binding = bound(
+                binding,
                 {
                     query.position(name): timed_schema(schema, name)
                     if query.streams[query.position(name)].time is ARRIVAL
                     else schema
                     for name, schema in schemas.items()
-                }
+                },
             )
-            check_types(binding)
         self.driver = Driver(binding, plan)
         self.clock = Clock(query, clock or time.monotonic)
         self._wall_clock = clock or time.time

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.words import tuple_words
+from penstock.engine.release import taken_back
 from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
@@ -160,16 +160,14 @@ def _matched(sections: dict[str, pa.Table], name: str) -> Flags | None:
 
 def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) -> Iterator[Arrivals]:
     """Saved tuples as they were when they arrived."""
-    query, done = binding.query, 0
+    done = 0
     all_times = times["ts"].to_numpy().astype(np.int64, copy=False)
     for batch in rows.to_batches():
         columns = {column: as_kept(batch.column(column)) for column in binding.kept[stream]}
-        words, keyed, _ = tuple_words(binding, stream, columns, len(batch))
         ts = all_times[done : done + len(batch)]
         done += len(batch)
         if len(batch):
-            mute = ~keyed if query.counts and keyed is not None else None
-            yield Arrivals(ts, words, columns, mute)
+            yield taken_back(binding, stream, ts, columns)
 
 
 def _check_query(join: Join, description: str) -> None:

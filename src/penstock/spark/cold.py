@@ -23,7 +23,7 @@ import pyarrow.ipc
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
-from penstock.engine.words import tuple_words
+from penstock.engine.release import taken_back
 from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
@@ -263,8 +263,6 @@ def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) 
             columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
-    words, keyed, _ = tuple_words(binding, stream, columns, len(ts))
-    mute = ~keyed if binding.query.counts and keyed is not None else None
-    arrivals = Arrivals(ts, words, columns, mute)
+    arrivals = taken_back(binding, stream, ts, columns)
     alive = ts >= after
     return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))

@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.release import alone_in
-from penstock.engine.residual import check_types
+from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError, SchemaError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
@@ -176,8 +176,7 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
         stream: to_arrow_schema(frames[name].schema, timezone="UTC")
         for stream, name in enumerate(query.names)
     }
-    binding = Binding.of(query).bound_with(schemas)
-    check_types(binding)
+    binding = bound(Binding.of(query), schemas)
     if kind and KIND in [column.name for column in binding.output]:
         raise SchemaError(
             f"an output column is already called {KIND!r}; rename it with select=, or leave kind="

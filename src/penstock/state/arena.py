@@ -43,7 +43,7 @@ from penstock.state.jit import kernel
 
 __all__ = [
     "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MUTE", "PATH", "RANKS",
-    "RANK_SHIFT", "RECORD", "STEP", "WINDOW", "Flags", "Shape", "State", "Words",
+    "RANK_SHIFT", "RECORD", "STEP", "TREE", "WINDOW", "Flags", "Shape", "State", "Words",
     "header_bytes", "is_plain", "record_at", "view", "word_at",
 ]  # fmt: skip
 
@@ -87,6 +87,15 @@ WINDOW: Final = _record(
     ("per_key", "i8"),  # whether these are counted for each key
     ("spare0", "i8"),
 )
+TREE: Final = _record(
+    ("nodes", "i8"),  # where its nodes start, in words of the arena
+    ("node_room", "i8"),  # how many there is room for
+    ("root", "i8"),  # -1 when it is empty
+    ("height", "i8"),  # levels
+    ("free", "i8"),  # first of the freed nodes, or -1
+    ("fresh", "i8"),  # nodes from this number on have never been used
+    ("entries", "i8"),
+)
 PATH: Final = _record(
     ("window", "i8"),  # whose
     ("kind", "i8"),  # which index, a kind of state.indexes
@@ -95,14 +104,7 @@ PATH: Final = _record(
     ("directory", "i8"),  # the directory of its group; -1 without
     ("buckets", "i8"),  # where its bucket heads start, in words of the arena
     ("bucket_count", "i8"),
-    # Of a tree: see state.nodes.
-    ("nodes", "i8"),
-    ("node_room", "i8"),
-    ("root", "i8"),
-    ("height", "i8"),
-    ("free", "i8"),
-    ("fresh", "i8"),
-    ("entries", "i8"),
+    *((name, "i8") for name in TREE.names or ()),
     ("spare0", "i8"),
     ("spare1", "i8"),
 )

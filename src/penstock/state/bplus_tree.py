@@ -35,8 +35,8 @@ from penstock.state.links import NOWHERE
 from penstock.state.nodes import (
     COUNT,
     ENTRY,
-    GREATEST,
     HEADER,
+    LAST_SEQUENCE,
     LINK,
     NODE_WORDS,
     begin,
@@ -209,6 +209,33 @@ def _make_room(words: Words, tree: Any, parent: int, position: int, place: int) 
     _split(words, tree, parent, position, 1)
 
 
+@kernel
+def _way_down(
+    words: Words, tree: Any, key: int, sequence: int, mended: int
+) -> tuple[int, int, int]:
+    """The leaf where an entry belongs, after its parent and before its position in that.
+
+    mended: with so many children an inner node on the way is split, if that is all it has room
+    for, or filled up, if it is the least.
+    """
+    parent = NOWHERE
+    node = tree.root
+    position = 0
+    for level in range(tree.height - 1, 0, -1):
+        position = _branch(words, tree, node, key, sequence)
+        child = _child(words, tree, node, position)
+        if level > 1 and words[start(tree, child) + COUNT] == mended:
+            if mended == INNER_ROOM:
+                _split(words, tree, node, position, level)
+            else:
+                _share(words, tree, node, max(position - 1, 0), level)
+            position = _branch(words, tree, node, key, sequence)
+            child = _child(words, tree, node, position)
+        parent = node
+        node = child
+    return parent, node, position
+
+
 @outlined
 def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
     """Add an entry; the caller has seen to room."""
@@ -218,18 +245,7 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
     if words[start(tree, tree.root) + COUNT] == room:
         _plant(words, tree)
         _split(words, tree, tree.root, 0, tree.height - 1)
-    parent = NOWHERE
-    node = tree.root
-    position = 0
-    for level in range(tree.height - 1, 0, -1):
-        position = _branch(words, tree, node, key, sequence)
-        child = _child(words, tree, node, position)
-        if level > 1 and words[start(tree, child) + COUNT] == INNER_ROOM:
-            _split(words, tree, node, position, level)
-            position = _branch(words, tree, node, key, sequence)
-            child = _child(words, tree, node, position)
-        parent = node
-        node = child
+    parent, node, position = _way_down(words, tree, key, sequence, INNER_ROOM)
     leaf = start(tree, node)
     fetch(words, leaf)
     place = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, key, sequence)
@@ -257,18 +273,7 @@ def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
     """Take an entry out; whether it was there."""
     if tree.root == NOWHERE:
         return False
-    parent = NOWHERE
-    node = tree.root
-    position = 0
-    for level in range(tree.height - 1, 0, -1):
-        position = _branch(words, tree, node, key, sequence)
-        child = _child(words, tree, node, position)
-        if level > 1 and words[start(tree, child) + COUNT] == INNER_LEAST:
-            _share(words, tree, node, max(position - 1, 0), level)
-            position = _branch(words, tree, node, key, sequence)
-            child = _child(words, tree, node, position)
-        parent = node
-        node = child
+    parent, node, position = _way_down(words, tree, key, sequence, INNER_LEAST)
     leaf = start(tree, node)
     fetch(words, leaf)
     place = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, key, sequence) - 1
@@ -291,10 +296,10 @@ def last(words: Words, tree: Any, low: int, high: int) -> int:
         return NOWHERE
     node = tree.root
     for _ in range(tree.height - 1):
-        node = _child(words, tree, node, _branch(words, tree, node, high, GREATEST))
+        node = _child(words, tree, node, _branch(words, tree, node, high, LAST_SEQUENCE))
     leaf = start(tree, node)
     fetch(words, leaf)
-    after = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, high, GREATEST)
+    after = rank(words, leaf + HEADER, words[leaf + COUNT], ENTRY, high, LAST_SEQUENCE)
     return previous(words, tree, low, cursor_to(node, after))
 
 

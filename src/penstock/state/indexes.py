@@ -25,8 +25,8 @@ from penstock.state.nodes import ENTRY, begin, sequence_at
 from penstock.state.prefetch import prefetch
 
 __all__ = [
-    "BPLUS_TREE", "BUCKETS", "HASH", "KINDS", "SCAN", "T_TREE", "clear", "first", "following",
-    "has_room", "insert", "locate", "newest", "older", "prepare", "remove",
+    "BPLUS_TREE", "BUCKETS", "HASH", "KINDS", "SCAN", "TREES", "T_TREE", "clear", "first",
+    "following", "has_room", "insert", "locate", "newest", "older", "prepare", "remove",
 ]  # fmt: skip
 
 HASH: Final = 0
@@ -38,6 +38,7 @@ T_TREE: Final = 4
 KINDS: Final = {
     "hash": HASH, "buckets": BUCKETS, "scan": SCAN, "bplus_tree": BPLUS_TREE, "t_tree": T_TREE,
 }  # fmt: skip
+TREES: Final = {BPLUS_TREE: bplus_tree, T_TREE: t_tree}
 
 _AHEAD: Final = 8  # entries of a tree between the fetching of a record and its use
 _RECORD_WORDS: Final = RECORD.itemsize // 8

@@ -28,7 +28,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.state.arena import Words
+from penstock.state.arena import TREE, Words
 from penstock.state.choice import choose
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
@@ -36,9 +36,30 @@ from penstock.state.prefetch import prefetch
 from penstock.state.word_moves import move
 
 __all__ = [
-    "COUNT", "ENTRY", "GREATEST", "HEADER", "LINK", "NODE_WORDS", "TREE", "begin", "check_free",
-    "close_gap", "cursor_to", "entry_at", "fetch", "give_back", "is_first", "key_at", "node_of",
-    "not_after", "open_gap", "put", "rank", "sequence_at", "start", "take",
+    "COUNT",
+    "ENTRY",
+    "HEADER",
+    "LAST_SEQUENCE",
+    "LINK",
+    "NODE_WORDS",
+    "TREE",
+    "begin",
+    "check_free",
+    "close_gap",
+    "cursor_to",
+    "entry_at",
+    "fetch",
+    "give_back",
+    "is_first",
+    "key_at",
+    "node_of",
+    "not_after",
+    "open_gap",
+    "put",
+    "rank",
+    "sequence_at",
+    "start",
+    "take",
 ]  # fmt: skip
 
 _SHIFT: Final = 8
@@ -48,22 +69,7 @@ COUNT: Final = 0  # word of the number of entries
 LINK: Final = 1  # word of the first link, that of a freed node included
 ENTRY: Final = 2  # words of an entry that is a key and a sequence number only
 _LINE: Final = 8  # words of a cache line
-GREATEST: Final = np.iinfo(np.int64).max  # no sequence number is above it
-
-TREE: Final = np.dtype(
-    (
-        np.record,
-        [
-            ("nodes", "i8"),  # where the nodes start, in words of the arena
-            ("node_room", "i8"),  # how many there is room for
-            ("root", "i8"),  # NOWHERE when the tree is empty
-            ("height", "i8"),  # levels
-            ("free", "i8"),  # first of the freed nodes, or NOWHERE
-            ("fresh", "i8"),  # nodes from this number on have never been used
-            ("entries", "i8"),
-        ],
-    )
-)
+LAST_SEQUENCE: Final = np.iinfo(np.int64).max  # no sequence number is above it
 
 
 @kernel

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.model.access import Access, Equal
-from penstock.model.plan import TREES, Index, Plan
+from penstock.model.plan import Index, Plan
 from penstock.model.steps import Check, Step
-from penstock.state import bplus_tree, t_tree
 from penstock.state.arena import Shape, State
-from penstock.state.indexes import KINDS, SCAN
+from penstock.state.indexes import KINDS, SCAN, TREES
 from penstock.state.nodes import NODE_WORDS
 from penstock.state.order import OPS
 
@@ -33,8 +32,8 @@ class Path:
 
     def node_room(self, entries: int) -> int:
         """So many nodes suffice for so many tuples, if it is a tree."""
-        trees = {"bplus_tree": bplus_tree.nodes_for, "t_tree": t_tree.nodes_for}
-        return trees[self.index.name](entries) if self.index.name in trees else 0
+        tree = TREES.get(KINDS[self.index.name])
+        return 0 if tree is None else tree.nodes_for(entries)
 
 
 class Paths:
@@ -53,11 +52,8 @@ class Paths:
         self._numbers = {(path.window, path.word): at for at, path in enumerate(self.paths)}
         self._steps = plan.steps
         checks = sum(len(step.bounds) + len(step.filters) for each in plan.steps for step in each)
-        plain = all(path.index.name not in TREES for path in self.paths) and all(
-            _is_keyed(origin, step) for origin, steps in enumerate(plan.steps) for step in steps
-        )
         shape = (len(access.words), len(self.paths), len(access.groups), checks)
-        self.shape = Shape(*shape, plain=plain and len(self.paths) == len(access.words))
+        self.shape = Shape(*shape, plan.is_plain)
 
     def write(self, state: State) -> None:
         """Describe them in a new arena; where things are is for others to write."""
@@ -69,7 +65,7 @@ class Paths:
             if path.word == 0:
                 window.paths = number
             window.words = path.word + 1
-            window.trees += path.index.name in TREES
+            window.trees += KINDS[path.index.name] in TREES
         written = 0
         for origin, steps in enumerate(self._steps):
             for depth, step in enumerate(steps):
@@ -80,7 +76,7 @@ class Paths:
         path = self._numbers[step.window, step.word or 0]
         descriptor.window, descriptor.path = step.window, path
         descriptor.kind = SCAN if step.word is None else state.paths[path].kind
-        descriptor.keyed = _is_keyed(origin, step)
+        descriptor.keyed = step.asks_for_key_of(origin)
         if self.shape.plain:
             return written
         descriptor.bounds = written
@@ -100,8 +96,3 @@ class Paths:
         descriptor.source = self._numbers[check.source]
         descriptor.op = OPS[check.op]
         descriptor.epsilon, descriptor.shift = check.epsilon, check.shift
-
-
-def _is_keyed(origin: int, step: Step) -> bool:
-    """Whether a step asks for the first word of the arrival, and for nothing else."""
-    return step.bounds == (Check(step.word or 0, (origin, 0), "="),) and not step.filters

@@ -129,6 +129,15 @@ def _mark(state: State, number: int, sequence: int, mark: int) -> None:
 
 
 @kernel
+def _count_out(state: State, number: int) -> None:
+    """The oldest tuple, which is live, leaves."""
+    window = state.windows[number]
+    indexes.remove(state, number, window.tail)
+    window.live -= 1
+    window.expired += 1
+
+
+@kernel
 def trim(state: State, number: int) -> None:
     """Drop from the tail what is more than a window of so many rows holds."""
     window = state.windows[number]
@@ -136,9 +145,7 @@ def trim(state: State, number: int) -> None:
         return
     while window.live > window.rows:
         if not _is_dead(state, number, window.tail):
-            indexes.remove(state, number, window.tail)
-            window.live -= 1
-            window.expired += 1
+            _count_out(state, number)
         window.tail += 1
 
 
@@ -172,9 +179,7 @@ def expire(state: State, number: int, watermark: int) -> None:
         if not _is_dead(state, number, window.tail):
             if not _has_passed(state, number, window.tail, watermark):
                 return
-            indexes.remove(state, number, window.tail)
-            window.live -= 1
-            window.expired += 1
+            _count_out(state, number)
         window.tail += 1
 
 

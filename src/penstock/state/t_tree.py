@@ -36,8 +36,8 @@ from penstock.state.links import NOWHERE
 from penstock.state.nodes import (
     COUNT,
     ENTRY,
-    GREATEST,
     HEADER,
+    LAST_SEQUENCE,
     LINK,
     NODE_WORDS,
     begin,
@@ -281,14 +281,10 @@ def _make_room(words: Words, tree: Any, node: int, place: int) -> int:
     return below
 
 
-@outlined
-def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
-    """Add an entry; the caller has seen to room."""
-    tree.entries += 1
-    if tree.root == NOWHERE:
-        put(words, start(tree, _attach(words, tree, NOWHERE, _LEFT)), 0, key, sequence)
-        return
-    # 1. The node that bounds the entry, and the last one on the way there.
+@kernel
+def _bounding(words: Words, tree: Any, key: int, sequence: int) -> tuple[int, int]:
+    """The last node, in order, that starts with (key, sequence) or before it, or NOWHERE; and the
+    last node on the way to where it would be."""
     node = NOWHERE
     end = NOWHERE
     following = tree.root
@@ -300,6 +296,18 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
             following = words[at + _RIGHT]
         else:
             following = words[at + _LEFT]
+    return node, end
+
+
+@outlined
+def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
+    """Add an entry; the caller has seen to room."""
+    tree.entries += 1
+    if tree.root == NOWHERE:
+        put(words, start(tree, _attach(words, tree, NOWHERE, _LEFT)), 0, key, sequence)
+        return
+    # 1. The node that bounds the entry, and the last one on the way there.
+    node, end = _bounding(words, tree, key, sequence)
     # 2. Where in it. Behind its last entry, and with nodes behind it: in front of the next one.
     place = 0
     if node != NOWHERE:
@@ -328,7 +336,7 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
 @outlined
 def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
     """Take an entry out; whether it was there."""
-    node = _bounding(words, tree, key, sequence)
+    node, _ = _bounding(words, tree, key, sequence)
     if node == NOWHERE:
         return False
     at = start(tree, node)
@@ -344,30 +352,15 @@ def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
     return True
 
 
-@kernel
-def _bounding(words: Words, tree: Any, key: int, sequence: int) -> int:
-    """The last node, in order, that starts with (key, sequence) or before it, or NOWHERE."""
-    node = NOWHERE
-    following = tree.root
-    while following != NOWHERE:
-        at = start(tree, following)
-        if not_after(words, at + HEADER, key, sequence):
-            node = following
-            following = words[at + _RIGHT]
-        else:
-            following = words[at + _LEFT]
-    return node
-
-
 @outlined
 def last(words: Words, tree: Any, low: int, high: int) -> int:
     """A cursor to the greatest entry with a key from `low` to `high`, or NOWHERE."""
-    node = _bounding(words, tree, high, GREATEST)
+    node, _ = _bounding(words, tree, high, LAST_SEQUENCE)
     if node == NOWHERE:
         return NOWHERE
     at = start(tree, node)
     fetch(words, at)
-    place = rank(words, at + HEADER, words[at + COUNT], ENTRY, high, GREATEST)
+    place = rank(words, at + HEADER, words[at + COUNT], ENTRY, high, LAST_SEQUENCE)
     return previous(words, tree, low, cursor_to(node, place))
 
 

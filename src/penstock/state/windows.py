@@ -17,7 +17,7 @@ from penstock.errors import StateError
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window
-from penstock.state import bplus_tree, directory, indexes, ring, t_tree
+from penstock.state import directory, indexes, ring
 from penstock.state.arena import (
     DEAD,
     MUTE,
@@ -319,9 +319,9 @@ class Windows:
             if not record.marks & MUTE:
                 by_key.setdefault(int(word.key), []).append(sequence)
         descriptor = self.state.paths[path]
-        trees = {indexes.BPLUS_TREE: bplus_tree, indexes.T_TREE: t_tree}
-        if int(descriptor.kind) in trees:
-            trees[int(descriptor.kind)].check(self.state.words, descriptor)
+        tree = indexes.TREES.get(int(descriptor.kind))
+        if tree is not None:
+            tree.check(self.state.words, descriptor)
             assert descriptor.entries == sum(map(len, by_key.values()))
         for key, sequences in by_key.items():
             assert self._probed(path, key) == sequences[::-1], (number, path, key)
