@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar
 
 import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
 
 __all__ = ["announce_compilation", "entry_point", "kernel", "kernel_cache", "outlined"]
 
@@ -96,11 +97,10 @@ def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
     Numba looks up the types of all arguments in every call. With an arena that takes longer than
     to work on one tuple. The caller sees to it that they are always the same.
     """
-    if numba.config.DISABLE_JIT:
-        return compiled
-    dispatcher: Any = compiled
-    types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
-    code: _Function = dispatcher.compile(types)
+    if not isinstance(compiled, Dispatcher):
+        return compiled  # a plain function, without the JIT, or around a kernel that is timed
+    types = tuple(compiled.typeof_pyval(each) for each in arguments)
+    code: _Function = compiled.compile(types)
     return code
 
 
