@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from benchmarks.subject import join_within
 from penstock.engine import driver
-from penstock.spark import bucket, operator, processor
+from penstock.spark import bucket, operator, processor, segments
 from penstock.spark.mapped import MappedFiles
 
 __all__ = ["read_times", "timed_join"]
@@ -32,8 +32,8 @@ _Item = TypeVar("_Item")
 _PARTS: Final[list[tuple[str, Any, str]]] = [
     ("hot state", MappedFiles, "claim"),
     ("hot state", MappedFiles, "publish"),
-    ("segments", bucket, "write_segment"),
-    ("segments", bucket, "read_segment"),
+    ("segments", segments, "write_segment"),
+    ("segments", segments, "read_segment"),
     ("order", bucket, "release_parts"),
     ("kernel", driver, "arrive"),
     ("take", driver.Driver, "_emit"),

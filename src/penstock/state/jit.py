@@ -99,8 +99,9 @@ def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
     """
     if not isinstance(compiled, Dispatcher):
         return compiled  # a plain function, without the JIT, or around a kernel that is timed
-    types = tuple(compiled.typeof_pyval(each) for each in arguments)
-    code: _Function = compiled.compile(types)
+    dispatcher: Any = compiled
+    types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+    code: _Function = dispatcher.compile(types)
     return code
 
 
