@@ -1,0 +1,118 @@
+"""Limits: how much a join may hold, what it drops when that is too little, and what it counts.
+
+From Das, Gehrke and Riedewald, "Semantic Approximation of Data Stream Joins": under a memory
+budget the tuples that are worth least go first. What a tuple is worth is said by a policy:
+
+    random          nothing: any tuple goes
+    oldest          the time it came: the oldest goes
+    prob            how often its key comes in the other streams                 (PROB)
+    life            the same, times the time that is left to it in its window    (LIFE)
+    expected_life   the same, times the time that tuples like it are kept
+    age             how much tuples of its age have been found to match
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from penstock.errors import PlanError
+
+__all__ = ["POLICIES", "Limits", "Memory", "parse_memory"]
+
+# Each policy, and whether it needs windows that end.
+POLICIES: Final[dict[str, bool]] = {
+    "random": False, "oldest": False, "prob": False, "life": True, "expected_life": True,
+    "age": True,
+}  # fmt: skip
+_POOLS: Final = ("shared", "fixed")
+_LOSSES: Final = ("exact", "sampled", "off")
+_UNITS: Final = {
+    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30,
+}  # fmt: skip
+_TEXT: Final = re.compile(r"([\d_,]+(?:\.\d+)?)\s*([A-Za-z]+)")
+_ROWS: Final = ("row", "rows", "tuple", "tuples")
+_LEAST_STATISTICS: Final = 1 << 12
+
+
+@dataclass(frozen=True)
+class Memory:
+    """So many rows, or so many bytes; the other is None."""
+
+    rows: int | None = None
+    bytes: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.bytes} B" if self.rows is None else f"{self.rows} rows"
+
+
+def parse_memory(value: Any, what: str) -> Memory:
+    """From '100000 rows' or '512 MiB'."""
+    if isinstance(value, Memory):
+        return value
+    match = _TEXT.fullmatch(value.strip()) if isinstance(value, str) else None
+    advice = f"{what} must be a number of rows or of bytes, such as '100000 rows' or '512 MiB'"
+    if match is None:
+        raise PlanError(f"{advice}, got {value!r}")
+    digits, unit = match.groups()
+    digits = digits.replace("_", "").replace(",", "")
+    if unit.lower() in _ROWS and "." not in digits:
+        return Memory(rows=int(digits))
+    if unit.upper() not in _UNITS:
+        raise PlanError(f"{advice}, got {value!r}; the units are rows, {', '.join(_UNITS)}")
+    return Memory(bytes=round(float(digits) * _UNITS[unit.upper()]))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a join may hold and how it keeps within it.
+
+    memory: '100000 rows', tuples in all windows together, or '512 MiB', of everything the join
+        holds: tuples, indexes, holes, statistics and ghosts.
+    shed: what goes when it is too much: 'random', 'oldest', 'prob', 'life', 'expected_life' or
+        'age'.
+    pool: 'shared', one memory for all streams, or 'fixed', an equal part for each.
+    loss: how lost results are counted: 'exact', until there are too many ghosts; 'sampled'; or
+        'off'.
+    ghosts: how many dropped tuples are remembered, without their payload, to count what is lost
+        without them; beyond it the loss is sampled.
+    seed: of what is drawn at random.
+    value: what a result is worth, an expression over columns of one stream, such as 'a.price';
+        worths of 'prob', 'life' and 'expected_life' are multiplied by it.
+    frequencies: by stream, how often each key comes, as a mapping from keys to numbers; a stream
+        that is not named is learned from.
+    statistics: the memory to learn frequencies in, for each stream.
+    """
+
+    memory: Any
+    shed: str = "prob"
+    pool: str = "shared"
+    loss: str = "exact"
+    ghosts: int | None = None
+    seed: int = 0
+    value: str | None = None
+    frequencies: Mapping[str, Mapping[Any, float]] = field(default_factory=dict)
+    statistics: Any = "256 KiB"
+
+    def __post_init__(self) -> None:
+        derived = object.__setattr__  # the one way to fill a frozen dataclass
+        derived(self, "memory", parse_memory(self.memory, "memory"))
+        statistics = parse_memory(self.statistics, "statistics")
+        if statistics.bytes is None or statistics.bytes < _LEAST_STATISTICS:
+            raise PlanError(
+                f"statistics must be {_LEAST_STATISTICS:,} bytes or more, got {self.statistics!r}"
+            )
+        derived(self, "statistics", statistics)
+        for what, chosen, choices in (
+            ("shed", self.shed, tuple(POLICIES)),
+            ("pool", self.pool, _POOLS),
+            ("loss", self.loss, _LOSSES),
+        ):
+            if chosen not in choices:
+                raise PlanError(f"{what} must be one of {choices}, got {chosen!r}")
+        for what, number in (("ghosts", self.ghosts), ("seed", self.seed)):
+            is_whole = isinstance(number, int) and not isinstance(number, bool)
+            if not (is_whole and number >= 0) and not (what == "ghosts" and number is None):
+                raise PlanError(f"{what} must be a whole number, 0 or more, got {number!r}")
