@@ -65,6 +65,7 @@ BUDGET: Final = _record(
     ("sampling", "u8"),  # from which samples of values are
     ("threshold", "f8"),  # of sampled ghosts; 1 when all are kept
     ("growth", "f8"),  # what an arrival counts now; one before counts the less, the older it is
+    ("shrink", "f8"),  # 1 over it
     ("grown_at", "i8"),
     ("half_life", "i8"),
     ("seed", "u8"),
@@ -76,7 +77,7 @@ BUDGET: Final = _record(
     ("stops", "i8"),  # whether candidates are verified before an instant ends
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
-    *((f"spare{number}", "i8") for number in range(3)),
+    *((f"spare{number}", "i8") for number in range(2)),
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
@@ -87,12 +88,13 @@ SHARE: Final = _record(
     ("levels", "i8"),  # where the levels of its queue start, in words; 0 without
     ("values", "i8"),  # where the values of its tuples start, in words; 0 without
     ("next", "i8"),  # who is likely to go next
+    ("lowest", "i8"),  # no level below it has a tuple
     ("notes", "i8"),  # where the notes of its ghosts start, in words
     ("noted", "i8"),  # the first ghost whose columns have not been written
     ("floor", "i8"),  # ghosts from here on must stay readable
     ("ages", "i8"),  # where what is learned of ages starts, in words
     ("numbered", "i8"),  # the number of the next to come
-    *((f"spare{number}", "i8") for number in range(3)),
+    *((f"spare{number}", "i8") for number in range(2)),
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables
