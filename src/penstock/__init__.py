@@ -13,6 +13,7 @@ from penstock.errors import (
     UdfError,
 )
 from penstock.model.arrival_time import ARRIVAL
+from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
 from penstock.runtime.join import Join
@@ -26,6 +27,7 @@ __all__ = [
     "ARRIVAL",
     "InputError",
     "Join",
+    "Limits",
     "Metrics",
     "PenstockError",
     "PlanError",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.model.limits import Limits
 from penstock.model.plan import Indexes, Plan
 from penstock.model.query import Query
 from penstock.runtime import snapshot
@@ -48,6 +49,7 @@ class WindowJoin(Query):
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         schemas: Mapping[str, pa.Schema] | None = None,
         clock: Callable[[], float] | None = None,
+        limits: Limits | None = None,
     ) -> Join:
         """Run it in this process.
 
@@ -59,8 +61,9 @@ class WindowJoin(Query):
             join cannot fill the columns of a stream with nulls before it knows them.
         clock: seconds, for idle timeouts, and since 1970 for times of arrival; the system's
             clocks when not given.
+        limits: of memory; what goes when it is not enough, and what is counted of that.
         """
-        return Join(self, Plan.of(self, indexes, probe_orders), schemas, clock)
+        return Join(self, Plan.of(self, indexes, probe_orders, limits), schemas, clock)
 
     def on_spark(  # noqa: PLR0913  # by keyword only
         self,

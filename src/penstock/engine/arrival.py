@@ -20,6 +20,11 @@ or by tuples chosen before (model.steps); words of other paths narrow down what 
 comes out are candidates: words that fit. Whether the values do is verified afterwards, outside
 the loop.
 
+Under a budget a step looks into a window, and then into that of its ghosts. A combination with a
+ghost in it is lost: it is counted at once where words decide, and else comes out as a candidate
+with ~sequence number for each ghost. Before arrivals of another instant are worked on, what is too
+much is shed (shedding.shed).
+
 Where tuples are divided over several loops, all of which they probe, each stays in one and is a
 guest in the others. Of two tuples of one chunk only the later finds the other, and only where that
 one stays: so here too every pair is found once.
@@ -32,18 +37,32 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from penstock.shedding import ages
+from penstock.shedding.ghosts import charge
+from penstock.shedding.shed import admit, learn, pass_instant
+from penstock.shedding.victims import AGE
 from penstock.state import indexes, ring
-from penstock.state.arena import State, Words, is_plain, word_at
+from penstock.state.arena import State, Words, has_budget, is_plain, record_at, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 from penstock.state.order import LEAST, MISSING, bounds
 
-__all__ = ["DIRECTORY_FULL", "DONE", "OUTPUT_FULL", "arrive", "refill"]
+__all__ = [
+    "DIRECTORY_FULL",
+    "DONE",
+    "GHOSTS_FULL",
+    "INSTANT_OVER",
+    "OUTPUT_FULL",
+    "arrive",
+    "refill",
+]
 
 # What `arrive` returns beside the number of candidates.
 DONE: Final = 0  # the chunk is worked through
 OUTPUT_FULL: Final = 1  # take the candidates, then call again
 DIRECTORY_FULL: Final = 2  # make room in the directory, then call again
+GHOSTS_FULL: Final = 3  # make room for ghosts, then call again
+INSTANT_OVER: Final = 4  # verify the candidates, then call again
 
 _AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
 
@@ -57,6 +76,7 @@ _LOW: Final = 4
 _HIGH: Final = 5
 _ENTRY: Final = 6
 _CURSOR: Final = 7
+_GHOST: Final = 8  # 1 when the chosen tuple is a ghost
 
 
 @kernel
@@ -73,21 +93,24 @@ def _next_stream(state: State, ts: Words) -> int:
 
 
 @kernel
-def _chosen(state: State, number: int, depth: int, window: int) -> int:
-    """The tuple of a window in the combination of an arrival of stream `number`."""
-    if window == number:
-        return state.windows[number].head
+def _chosen(state: State, number: int, depth: int, path: int) -> Any:
+    """The record for a path of the tuple that its window has in the combination of an arrival of
+    stream `number`."""
+    window = state.paths[path].window
+    sequence = state.windows[number].head
     for above in range(depth):
         if state.steps[number, above].window == window:
-            return state.frames[above, _MET]
-    return NOWHERE
+            sequence = state.frames[above, _MET]
+            if has_budget(state) and state.frames[above, _GHOST]:
+                path += state.budget[0].ghost_paths
+    return word_at(state, path, sequence)
 
 
 @kernel
 def _bounds(state: State, number: int, depth: int, check: Any) -> tuple[int, int]:
     """Between what a word must be by one check."""
-    sequence = _chosen(state, number, depth, state.paths[check.source].window)
-    return bounds(word_at(state, check.source, sequence).key, check.op, check.epsilon, check.shift)
+    source = _chosen(state, number, depth, check.source)
+    return bounds(source.key, check.op, check.epsilon, check.shift)
 
 
 @kernel
@@ -107,15 +130,16 @@ def _asked(state: State, number: int, depth: int, located: tuple[int, int]) -> t
 
 
 @kernel
-def _passes(state: State, number: int, depth: int, met: int) -> bool:
-    """Whether a tuple fits by the words of other paths than that it was found by."""
+def _passes(state: State, number: int, depth: int, met: int, ghost: int) -> bool:
+    """Whether a tuple, or a ghost, fits by the words of other paths than that it was found by."""
     if is_plain(state):
         return True
     step = state.steps[number, depth]
+    behind = state.budget[0].ghost_paths if has_budget(state) and ghost else 0
     for number_of_check in range(step.filters, step.stop):
         check = state.checks[number_of_check]
         low, high = _bounds(state, number, depth, check)
-        if not low <= word_at(state, check.path, met).key <= high:
+        if not low <= word_at(state, check.path + behind, met).key <= high:
             return False
     return True
 
@@ -133,12 +157,20 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
     depth = 0
     latest, ends = ts, ring.ends(own, ts)
     step = state.steps[number, 0]
-    window = state.windows[step.window]
+    window, path = state.windows[step.window], step.path
     asked = _asked(state, number, 0, located)
-    met, cursor = indexes.first(state, step.path, step.kind, asked)
+    met, cursor = indexes.first(state, path, step.kind, asked)
     newest = met
+    ghost, ghosts = 0, 0  # whether the tuples looked at are, and how many above are
     while True:
         if met == NOWHERE:
+            if has_budget(state) and ghost == 0 and state.budget[0].ghost_paths > 0:
+                ghost = 1
+                window = state.windows[step.window + streams]
+                path = step.path + state.budget[0].ghost_paths
+                met, cursor = indexes.first(state, path, step.kind, asked)
+                newest = met
+                continue
             if depth == 0:
                 return found
             depth -= 1
@@ -146,26 +178,36 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
             met, latest, ends, newest = frame[_MET], frame[_LATEST], frame[_ENDS], frame[_NEWEST]
             asked, cursor = (frame[_LOW], frame[_HIGH], frame[_ENTRY]), frame[_CURSOR]
             step = state.steps[number, depth]
-            window = state.windows[step.window]
+            window, path = state.windows[step.window], step.path
+            if has_budget(state):
+                ghost = frame[_GHOST]
+                ghosts -= ghost
+                if ghost:
+                    window = state.windows[step.window + streams]
+                    path += state.budget[0].ghost_paths
         elif window.per_key > 0 and ring.is_outranked(state, step.window, newest, met):
             met = NOWHERE  # and so are all that are older
             continue
         else:
-            met_ts = word_at(state, step.path, met).ts
+            met_ts = word_at(state, path, met).ts
             met_ends = ring.ends(window, met_ts)
             fits = met_ts <= ends and latest <= met_ends
-            if fits and _passes(state, number, depth, met):
+            if fits and _passes(state, number, depth, met, ghost):
                 if depth < streams - 2:
                     frame = state.frames[depth]
                     frame[_MET], frame[_LATEST], frame[_ENDS] = met, latest, ends
                     frame[_NEWEST], frame[_CURSOR] = newest, cursor
                     frame[_LOW], frame[_HIGH], frame[_ENTRY] = asked
+                    if has_budget(state):
+                        frame[_GHOST] = ghost
+                        ghosts += ghost
+                        ghost = 0
                     latest, ends = max(latest, met_ts), min(ends, met_ends)
                     depth += 1
                     step = state.steps[number, depth]
-                    window = state.windows[step.window]
+                    window, path = state.windows[step.window], step.path
                     asked = _asked(state, number, depth, located)
-                    met, cursor = indexes.first(state, step.path, step.kind, asked)
+                    met, cursor = indexes.first(state, path, step.kind, asked)
                     newest = met
                     continue
                 if found == rows.shape[1]:
@@ -175,8 +217,46 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
                 for above in range(depth):
                     rows[state.steps[number, above].window, found] = state.frames[above, _MET]
                 rows[streams, found] = max(latest, met_ts)
-                found += 1
-        met, cursor = indexes.following(state, step.path, step.kind, asked, (met, cursor))
+                if has_budget(state):
+                    if ghost:
+                        rows[step.window, found] = ~met
+                    found += _counted(state, number, rows, found, ghost + ghosts)
+                else:
+                    found += 1
+        met, cursor = indexes.following(state, path, step.kind, asked, (met, cursor))
+
+
+@kernel
+def _counted(state: State, number: int, rows: Words, found: int, ghosts: int) -> int:
+    """How many of a combination that was found are candidates: 0 if it was counted as lost."""
+    streams = state.join[0].streams
+    if ghosts > 0:
+        for depth in range(streams - 2):
+            if state.frames[depth, _GHOST]:
+                above = state.steps[number, depth].window
+                rows[above, found] = ~rows[above, found]
+    if state.budget[0].policy == AGE:
+        for other in range(streams):
+            sequence = rows[other, found]
+            if sequence >= 0:
+                met_ts = record_at(state, other, sequence).ts
+            else:
+                met_ts = record_at(state, streams + other, ~sequence).ts
+            if other != number:
+                ages.match(state, other, met_ts, rows[streams, found])
+    if ghosts > 0 and state.budget[0].counts_only:
+        charge(state, rows, found)
+        return 0
+    return 1
+
+
+@kernel
+def _takes_back(state: State) -> bool:
+    """After a probe that found no room for its results: whether it has to be made again with the
+    sign turned round, for lost results have been counted; else the sign is right again."""
+    budget = state.budget[0]
+    budget.sign = -budget.sign
+    return budget.sign < 0.0
 
 
 @kernel
@@ -193,6 +273,14 @@ def arrive(
     found = 0
     while True:
         number = _next_stream(state, ts)
+        if has_budget(state):
+            budget = state.budget[0]
+            now = budget.instant if number < 0 else ts[state.windows[number].cursor]
+            if number < 0 or now != budget.instant:
+                if budget.stops and found > 0:
+                    return found, INSTANT_OVER
+                if not pass_instant(state, now):
+                    return found, GHOSTS_FULL
         if number < 0:
             return found, DONE
         if not indexes.has_room(state, number):
@@ -202,18 +290,27 @@ def arrive(
         indexes.prepare(state, window.paths, words[0, ahead])
         now, key = ts[window.cursor], words[0, window.cursor]
         ring.expire(state, number, min(now, state.join[0].watermark))
+        if has_budget(state) and state.budget[0].ghost_paths > 0:
+            ghosts = state.join[0].streams + number
+            ring.expire(state, ghosts, min(now, state.join[0].watermark))
         ring.place(state, number, now, words, window.cursor)
         entry = ring.MUTED
         if len(mute) == 0 or not mute[window.cursor]:
             entry = indexes.locate(state, window.paths, key)
             now_found = _probe(state, number, (key, entry), found, rows)
             if now_found < 0:
-                return found, OUTPUT_FULL
+                if not has_budget(state) or not _takes_back(state):
+                    return found, OUTPUT_FULL
+                continue  # probe once more, to take back what was counted as lost
             found = now_found
+        if has_budget(state):
+            learn(state, number, words, window.cursor)
         if len(guests) > 0 and guests[window.cursor]:
             ring.pass_by(state, number)
         else:
             ring.append(state, number, entry)
+            if has_budget(state):
+                admit(state, number)
         window.cursor += 1
 
 
@@ -229,4 +326,6 @@ def refill(state: State, number: int, ts: Words, words: Any, mute: Any, begin: i
         if len(mute) == 0 or not mute[arrival]:
             entry = indexes.locate(state, paths, words[0, arrival])
         ring.append(state, number, entry)
+        if has_budget(state) and number < state.join[0].streams:
+            admit(state, number)
     return len(ts)

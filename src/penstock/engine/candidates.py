@@ -25,12 +25,18 @@ __all__ = ["Candidates"]
 
 
 class Candidates:
-    """rows[j]: sequence numbers of stream j; the last row of it: the latest event time."""
+    """rows[j]: sequence numbers of stream j; the last row of it: the latest event time.
 
-    def __init__(self, windows: Windows, binding: Binding, rows: Words) -> None:
+    of: the window that each stream's tuples are in, where some are ghosts.
+    """
+
+    def __init__(
+        self, windows: Windows, binding: Binding, rows: Words, of: Sequence[int] | None = None
+    ) -> None:
         self._windows = windows
         self._binding = binding
         self._rows = rows
+        self._of = of
         self._positions: dict[int, Words] = {}
         self._taken: dict[tuple[int, str], pa.Array] = {}
 
@@ -41,7 +47,7 @@ class Candidates:
         """One column of one stream, in its kept type: a value for each candidate."""
         taken = self._taken.get((stream, name))
         if taken is None:
-            payload = self._windows.payloads[stream]
+            payload = self._windows.payloads[self._of[stream] if self._of else stream]
             assert payload is not None, "a stream without tuples has no candidates"
             sequences = self._rows[stream]
             positions = self._positions.get(stream)
@@ -55,8 +61,8 @@ class Candidates:
         """The same in two parts, for when the bytes of all are too many for one array."""
         middle = len(self) // 2
         return (
-            Candidates(self._windows, self._binding, self._rows[:, :middle]),
-            Candidates(self._windows, self._binding, self._rows[:, middle:]),
+            Candidates(self._windows, self._binding, self._rows[:, :middle], self._of),
+            Candidates(self._windows, self._binding, self._rows[:, middle:], self._of),
         )
 
     def verified(self) -> Candidates:
@@ -68,13 +74,18 @@ class Candidates:
                 held = held.chosen(mask)
         return held
 
+    @property
+    def rows(self) -> Words:
+        """The sequence numbers of all streams, and the latest event times."""
+        return self._rows
+
     def sequences(self, stream: int) -> Words:
         """The sequence numbers of a stream."""
         return self._rows[stream]
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> Candidates:
         """Some of them."""
-        return Candidates(self._windows, self._binding, self._rows[:, mask])
+        return Candidates(self._windows, self._binding, self._rows[:, mask], self._of)
 
     def _with_equal_keys(self) -> Candidates:
         equals: npt.NDArray[np.bool_] | None = None

@@ -23,16 +23,26 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrival import DONE, OUTPUT_FULL, arrive, refill
+from penstock.engine.arrival import (
+    DIRECTORY_FULL,
+    DONE,
+    GHOSTS_FULL,
+    OUTPUT_FULL,
+    arrive,
+    refill,
+)
 from penstock.engine.arrivals import Arrivals, guests_of, muted
 from penstock.engine.candidates import Candidates
-from penstock.engine.chunks import chunks
+from penstock.engine.chunks import CHUNK_ROWS, chunks
 from penstock.engine.clock import BEGINNING
+from penstock.engine.lost import are_lost, count_lost
 from penstock.engine.padding import padded
+from penstock.engine.result_values import ResultValues
 from penstock.engine.unmatched import Unmatched
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import Window
+from penstock.shedding.shedder import Shedder
 from penstock.state import matches, ring
 from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
@@ -63,6 +73,10 @@ class Driver:
     ) -> None:
         """keep_matched: in semi and anti joins, so that every tuple stays till its window ends."""
         self.windows = Windows(binding.query, plan, memory or Heap())
+        self.shedder: Shedder | None = None
+        if plan.limits is not None:
+            self.shedder = Shedder(binding.query, plan.limits, self.windows)
+        self._values = ResultValues.of(binding.query, plan.limits)
         self.produced = 0
         self._query = binding.query
         self._bury = not keep_matched
@@ -86,6 +100,10 @@ class Driver:
                 self.windows.payloads[stream] = Payload(
                     schema, kept, self.windows.size(stream), self.windows.memory
                 )
+        if self._values is not None:
+            self._values.check(binding)
+        if self.shedder is not None:
+            self.shedder.bind(binding)
 
     def run(
         self,
@@ -103,13 +121,16 @@ class Driver:
         self.windows.begin(watermark)
         for stream, arrivals in (alone or {}).items():
             self._give_out(self._padded(stream, arrivals.columns, arrivals.ts), results)
-        for number, chunk in enumerate(chunks(present)):
+        rows = CHUNK_ROWS if self.shedder is None else self.shedder.chunk_rows()
+        for number, chunk in enumerate(chunks(present, rows)):
             passed = min(watermark, *(int(arrivals.ts[0]) for arrivals in chunk.values()))
             # Before room is made, which sweeps out what has been passed.
             self._let_go(passed, results)
             if number > 0:  # before the first, the last batch's end has seen to it
                 self._expire(passed)
             self._work(chunk, passed, results)
+            if self.shedder is not None:
+                self.shedder.enforce(passed)
         self._let_go(watermark, results)
         self._expire(watermark)
         self.windows.shrink()
@@ -180,23 +201,50 @@ class Driver:
         if self._arrive is None:
             self._arrive = entry_point(arrive, (self.windows.state, *line, self._rows))
         while True:
+            if self.shedder is not None:
+                self.shedder.begin()
             found, status = self._arrive(self.windows.state, *line, self._rows)
             if found:
-                self._emit(Candidates(self.windows, self.binding, self._rows[:, :found]), results)
+                self._take_out(self._rows[:, :found], results)
+            if self.shedder is not None:
+                self.shedder.note()
             if status == DONE:
                 return
-            if status != OUTPUT_FULL:
+            if status == DIRECTORY_FULL:
                 self._let_go(passed, results)  # before what newer ones have outranked is buried
                 self.windows.make_index_room()
+            elif status == GHOSTS_FULL:
+                assert self.shedder is not None, "only a budget makes ghosts"
+                self.shedder.make_ghost_room(passed)
+            elif status != OUTPUT_FULL:
+                continue
             elif found == 0 or self._rows.shape[1] < _MOST_ROWS:
                 self._rows = np.empty((self._streams + 1, 4 * self._rows.shape[1]), np.int64)
 
+    def _take_out(self, rows: Words, results: list[pa.RecordBatch]) -> None:
+        """Give out what has been found, and count what is lost."""
+        if self.shedder is None:
+            self._emit(Candidates(self.windows, self.binding, rows), results)
+            return
+        self.shedder.note()  # ghosts of this very run may be among them
+        lost = are_lost(rows)
+        if not lost.all():
+            held = rows[:, ~lost] if lost.any() else rows
+            self._emit(Candidates(self.windows, self.binding, held), results)
+        if lost.any():
+            count_lost(self.windows, self.binding, rows[:, lost])
+
     def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
-        self.windows.reserve({stream: len(each.ts) for stream, each in chunk.items()}, passed)
+        rows = {stream: len(each.ts) for stream, each in chunk.items()}
+        if self.shedder is not None:
+            self.shedder.make_room(rows, passed)
+        self.windows.reserve(rows, passed)
         for stream, arrivals in chunk.items():
             payload = self.windows.payloads[stream]
             assert payload is not None, "a stream with arrivals is bound"
             payload.write(arrivals.columns, self.windows.head(stream))
+            if self._values is not None and self.shedder is not None:
+                self.shedder.write_values(stream, self._values.of_tuples(stream, arrivals))
             self._unmatched.add(self.windows, stream, arrivals.ts)
 
     def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags, Flags]:

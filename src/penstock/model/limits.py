@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from penstock.errors import PlanError
 
-__all__ = ["POLICIES", "Limits", "Memory", "parse_memory"]
+__all__ = ["LEAST_STATISTICS", "POLICIES", "Limits", "Memory", "parse_memory"]
 
 # Each policy, and whether it needs windows that end.
 POLICIES: Final[dict[str, bool]] = {
@@ -34,7 +34,7 @@ _UNITS: Final = {
 }  # fmt: skip
 _TEXT: Final = re.compile(r"([\d_,]+(?:\.\d+)?)\s*([A-Za-z]+)")
 _ROWS: Final = ("row", "rows", "tuple", "tuples")
-_LEAST_STATISTICS: Final = 1 << 12
+LEAST_STATISTICS: Final = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class Limits:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
         derived(self, "memory", parse_memory(self.memory, "memory"))
         statistics = parse_memory(self.statistics, "statistics")
-        if statistics.bytes is None or statistics.bytes < _LEAST_STATISTICS:
+        if statistics.bytes is None or statistics.bytes < LEAST_STATISTICS:
             raise PlanError(
-                f"statistics must be {_LEAST_STATISTICS:,} bytes or more, got {self.statistics!r}"
+                f"statistics must be {LEAST_STATISTICS:,} bytes or more, got {self.statistics!r}"
             )
         derived(self, "statistics", statistics)
         for what, chosen, choices in (
@@ -113,6 +113,11 @@ class Limits:
             if chosen not in choices:
                 raise PlanError(f"{what} must be one of {choices}, got {chosen!r}")
         for what, number in (("ghosts", self.ghosts), ("seed", self.seed)):
-            is_whole = isinstance(number, int) and not isinstance(number, bool)
-            if not (is_whole and number >= 0) and not (what == "ghosts" and number is None):
+            if number is None and what == "ghosts":
+                continue
+            if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise PlanError(f"{what} must be a whole number, 0 or more, got {number!r}")
+        if self.ghosts == 0:
+            raise PlanError(
+                "ghosts=0 leaves nothing to count by; write loss='off' to count nothing"
+            )

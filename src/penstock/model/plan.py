@@ -14,8 +14,11 @@ from typing import Any, Final
 
 from penstock.errors import PlanError
 from penstock.model.access import Equal, Word
+from penstock.model.limits import POLICIES, Limits
 from penstock.model.query import Query
 from penstock.model.steps import Step, linked_order, steps_of
+from penstock.model.where import parse_expression
+from penstock.model.window import FOREVER
 
 __all__ = ["DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "parse_index"]
 
@@ -78,11 +81,13 @@ _NO_INDEX: Final = Index("scan")
 @dataclass(frozen=True)
 class Plan:
     """indexes: of each window, one for each of its paths. probe_orders: for each stream, the
-    other streams in the order its arrivals probe them. steps: what follows from these."""
+    other streams in the order its arrivals probe them. steps: what follows from these.
+    limits: of memory, the one thing here that changes the answer; None without."""
 
     indexes: tuple[tuple[Index, ...], ...]
     probe_orders: tuple[tuple[int, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
+    limits: Limits | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -101,6 +106,7 @@ class Plan:
         query: Query,
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
+        limits: Limits | None = None,
     ) -> Plan:
         """The plan a user asked for. What is not given: `hash` for what must be equal and
         `bplus_tree` for what has an order, and next always a stream that is linked."""
@@ -109,6 +115,8 @@ class Plan:
             chosen = indexes
         elif indexes is not None:
             chosen = dict.fromkeys(query.names, indexes)
+        if limits is not None:
+            _check_limits(query, limits)
         given = probe_orders or {}
         if not isinstance(given, Mapping):
             raise PlanError(
@@ -135,7 +143,48 @@ class Plan:
             ),
             tuple(orders),
             steps,
+            limits,
         )
+
+
+def _check_limits(query: Query, limits: Any) -> None:
+    if not isinstance(limits, Limits):
+        raise PlanError(f"limits must be Limits, got {limits!r}; write Limits(memory='1 GiB')")
+    if query.preserved:
+        raise PlanError(
+            f"a {query.how} join cannot drop tuples: what is gone would be taken for what is not "
+            "there, and come out alone; use how='inner' or 'semi', or leave limits= out"
+        )
+    if query.counts:
+        counted = sorted({str(each) for each in query.windows if each.rows or each.arrivals})
+        raise PlanError(
+            f"windows of {counted} count tuples, and limits= would drop some of them; "
+            "use windows of time, or leave limits= out"
+        )
+    endless = [
+        name
+        for name, window in zip(query.names, query.windows, strict=True)
+        if window.length_us >= FOREVER and not window.slot_us
+    ]
+    if POLICIES[limits.shed] and endless:
+        raise PlanError(
+            f"shed={limits.shed!r} goes by the time that is left to tuples, and those of {endless} "
+            "never leave their windows; use shed='prob', or windows that end"
+        )
+    if limits.value is not None:
+        parse_expression(limits.value, query.names, "value")
+    unknown = [name for name in limits.frequencies if name not in query.names]
+    if unknown:
+        raise PlanError(
+            f"frequencies= names {unknown}, which are no streams; the streams are {query.names}"
+        )
+    for name in limits.frequencies:
+        words = query.access.words[query.position(name)]
+        if not all(isinstance(word, Equal) for word in words) or len(words) > 1:
+            raise PlanError(
+                f"frequencies= has keys of stream {name!r}, which is not found by one key; "
+                "leave them out, and they are learned"
+            )
 
 
 def _probe_order(query: Query, own: int, given: Sequence[str] | None) -> tuple[int, ...]:

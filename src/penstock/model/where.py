@@ -33,7 +33,7 @@ from penstock.model.predicate import (
 )
 from penstock.model.udf import Udf
 
-__all__ = ["Where", "parse_where"]
+__all__ = ["Where", "parse_expression", "parse_where"]
 
 Where = str | Udf | Sequence[str | Udf]
 
@@ -76,6 +76,19 @@ def parse_where(where: Where, streams: Sequence[str]) -> tuple[Predicate, ...]:
     return tuple(predicates)
 
 
+def parse_expression(text: Any, streams: Sequence[str], what: str) -> Expression:
+    """Arithmetic over the columns of one stream, written as in a where clause."""
+    try:
+        tree = sqlglot.parse_one(text)
+        expression = _Reader(text, streams).side(tree)
+    except (sqlglot.errors.SqlglotError, TypeError, QueryError) as error:
+        told = str(error).splitlines()[0]
+        raise QueryError(f"cannot read {what}={text!r}: {told}") from None
+    if not expression.columns:
+        raise QueryError(f"{what} must use a column of a stream, got {text!r}; write 'a.price'")
+    return expression
+
+
 def _refuse_part(got: Any) -> NoReturn:
     raise QueryError(
         f"where must be SQL text, a ps.udf, or a list of these, got {got!r}; "
@@ -105,12 +118,12 @@ class _Reader:
             yield from self.conjuncts(node.left)
             yield from self.conjuncts(node.right)
         elif isinstance(node, exp.Between):
-            value = self._side(node.this)
-            yield Comparison(">=", value, self._side(node.args["low"]))
-            yield Comparison("<=", value, self._side(node.args["high"]))
+            value = self.side(node.this)
+            yield Comparison(">=", value, self.side(node.args["low"]))
+            yield Comparison("<=", value, self.side(node.args["high"]))
         elif isinstance(node, exp.Not) and isinstance(_bare(node.this), exp.NullSafeNEQ):
             inner = _bare(node.this)
-            yield Comparison("is", self._side(inner.left), self._side(inner.right))
+            yield Comparison("is", self.side(inner.left), self.side(inner.right))
         elif type(node) in _COMPARISONS:
             yield self._comparison(node)
         else:
@@ -121,13 +134,13 @@ class _Reader:
         for near, bound, said in ((left, right, op), (right, left, _MIRRORED[op])):
             pairs = self._pairs(near)
             if pairs is not None:
-                limit = self._side(bound)
+                limit = self.side(bound)
                 if said not in ("<", "<=") or not isinstance(limit, Constant):
                     self._refuse(node, "a distance must be < or <= a number")
                 if not isinstance(limit.value, int | float) or limit.value < 0:
                     self._refuse(node, "a distance must be < or <= a number of zero or more")
                 return Near(tuple(pairs), limit.value, said == "<=")
-        return Comparison(op, self._side(left), self._side(right))
+        return Comparison(op, self.side(left), self.side(right))
 
     def _pairs(self, node: Node) -> list[tuple[Expression, Expression]] | None:
         """The coordinates of a distance; None if it is none."""
@@ -153,9 +166,9 @@ class _Reader:
     def _difference(self, node: Node) -> tuple[Expression, Expression]:
         if not isinstance(node, exp.Sub):
             self._refuse(node, "a distance is made of differences between two streams")
-        return self._side(node.this), self._side(node.expression)
+        return self.side(node.this), self.side(node.expression)
 
-    def _side(self, node: Node) -> Expression:
+    def side(self, node: Node) -> Expression:
         """An expression over one stream at most."""
         expression = self._expression(node)
         if len({column.stream for column in expression.columns}) > 1:

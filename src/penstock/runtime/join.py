@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +22,10 @@ from penstock.engine.driver import Driver
 from penstock.engine.release import Released, alone_in, release
 from penstock.engine.residual import bound
 from penstock.engine.waiting import Waiting
-from penstock.errors import InputError, SchemaError, StateError
+from penstock.errors import InputError, PlanError, SchemaError, StateError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
+from penstock.model.limits import Memory, parse_memory
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
@@ -33,10 +34,14 @@ from penstock.runtime.intake import MAX_TS, MIN_TS, take_in
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.why import Why, explain_tuples
+from penstock.shedding.ledger import Loss, loss_of
 from penstock.state.jit import announce_compilation
 from penstock.state.storage import check_keepable
 
 __all__ = ["Join"]
+
+
+_Brought = TypeVar("_Brought")
 
 
 @dataclass
@@ -61,9 +66,8 @@ class Join:
         schemas: Mapping[str, pa.Schema] | None,
         clock: Callable[[], float] | None,
     ) -> None:
-        announce_compilation(
-            "joins by a key" if plan.is_plain else "joins by order or by several paths"
-        )
+        which = "joins by a key" if plan.is_plain else "joins by order or by several paths"
+        announce_compilation(which if plan.limits is None else f"{which}, under limits")
         self.query = query  # with the windows of this moment
         self.started_as = query
         self.plan = plan
@@ -143,7 +147,7 @@ class Join:
         self.clock.settle(after, newest)
         return results
 
-    def _whole(self, work: Callable[[], pa.Table]) -> pa.Table:
+    def _whole(self, work: Callable[[], _Brought]) -> _Brought:
         """What is begun must be ended, or the windows are no longer what they say."""
         try:
             return work()
@@ -171,6 +175,18 @@ class Join:
         results = self._whole(lambda: self.driver.resize(number, new, self.clock.watermark))
         self.query = query
         return results
+
+    def limit(self, memory: str | Memory) -> None:
+        """Keep within another memory from now on, of rows or of bytes as before or not."""
+        self._must_be_open("limit")
+        shedder = self.driver.shedder
+        if shedder is None:
+            raise PlanError(
+                "the join was started without limits, and has no order in which tuples could go; "
+                "start it with limits=, as large as you like"
+            )
+        limits = replace(shedder.limits, memory=parse_memory(memory, "memory"))
+        self._whole(lambda: shedder.limit(limits, self.clock.watermark))
 
     def _number(self, stream: str) -> int:
         if stream not in self.query.names:
@@ -215,6 +231,8 @@ class Join:
     def metrics(self) -> Metrics:
         """Counters of this moment."""
         driver = self.driver
+        shedder = driver.shedder
+        loss = Loss() if shedder is None else loss_of(shedder)
         streams = {
             name: StreamMetrics(
                 arrived=self.counts[number].arrived,
@@ -226,6 +244,8 @@ class Join:
                 live=driver.windows.live(number),
                 expired=driver.windows.expired(number),
                 watermark=shown_watermark(self.clock.watermarks[number]),
+                shed=0 if shedder is None else int(shedder.shed[number]),
+                lost=loss.by_stream[number] if loss.by_stream else 0,
             )
             for number, name in enumerate(self.query.names)
         }
@@ -236,6 +256,11 @@ class Join:
             bytes=driver.windows.state_bytes + driver.windows.payload_bytes,
             watermark=shown_watermark(self.clock.watermark),
             streams=MappingProxyType(streams),
+            shed=sum(each.shed for each in streams.values()),
+            lost=loss.lost,
+            lost_interval=loss.interval,
+            lost_by=MappingProxyType(dict(loss.by_reason)),
+            ghosts=0 if shedder is None else shedder.ghosts,
         )
 
     def footprint(self) -> dict[str, int]:

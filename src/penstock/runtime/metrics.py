@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
@@ -45,7 +45,9 @@ class StreamMetrics:
     the begin of their window. waiting: tuples in time whose turn has not come.
     live: tuples in the window; with disorder also some that have expired behind one that
     came early, and can no longer match. expired: tuples that have left it.
-    So arrived = late + keyless + filtered + waiting + live + expired.
+    shed: tuples that were dropped to keep within limits. lost: results that were, for want of
+    one of them; a result that lacks tuples of several streams is lost by the first.
+    So arrived = late + keyless + filtered + waiting + live + expired + shed.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
 
@@ -58,15 +60,22 @@ class StreamMetrics:
     watermark: int | None
     filtered: int = 0
     waiting: int = 0
+    shed: int = 0
+    lost: int = 0
 
 
 @dataclass(frozen=True)
 class Metrics:
     """The join.
 
-    produced: results so far. late, live: totals over the streams. bytes: memory held by
+    produced: results so far. late, live, shed: totals over the streams. bytes: memory held by
     windows and indexes. watermark: microseconds since the epoch; None before all streams
     have been heard.
+
+    Under limits: lost, the results of the exact answer that did not come out; None if they are
+    not counted. lost_interval: where they are told by a sample, what they are with a chance of
+    95 %. lost_by: the same as `lost` by reason. ghosts: tuples that were shed and are remembered
+    to count them.
     """
 
     produced: int
@@ -75,6 +84,20 @@ class Metrics:
     bytes: int
     watermark: int | None
     streams: Mapping[str, StreamMetrics]
+    shed: int = 0
+    lost: int | None = 0
+    lost_interval: tuple[int, int] | None = None
+    lost_by: Mapping[str, int] = field(default_factory=dict)
+    ghosts: int = 0
+
+    @property
+    def recall(self) -> float | None:
+        """The part of the exact answer that came out: 1 when nothing was due, None when what is
+        lost is not counted."""
+        if self.lost is None:
+            return None
+        due = self.produced + self.lost
+        return self.produced / due if due else 1.0
 
     def __str__(self) -> str:
         lines = [
@@ -86,4 +109,15 @@ class Metrics:
             f"{each.expired:,} expired, watermark {_text(each.watermark)}"
             for name, each in self.streams.items()
         ]
+        if self.shed:
+            lines.insert(1, self._shed_text())
         return "\n".join(lines)
+
+    def _shed_text(self) -> str:
+        if self.lost is None or self.recall is None:
+            return f"  {self.shed:,} tuples shed; what is lost is not counted"
+        told = f"{self.lost:,} results lost"
+        if self.lost_interval is not None:
+            low, high = self.lost_interval
+            told = f"about {told} ({low:,} to {high:,})"
+        return f"  {self.shed:,} tuples shed, {told}, recall {self.recall:.1%}"

@@ -11,6 +11,7 @@ with named fields. Payload columns are not in it.
     steps       the STEPs of a probe, for each stream that an arrival may be of
     checks      what these STEPs ask for
     frames      what a probe remembers at each depth
+    budget      and what else a join under a budget has: see state.budget
     ring 0      RECORD, RECORD, ...      a power of two of them, for path 0
     ring 1      ...
     buckets     the bucket heads of the paths that have them
@@ -39,12 +40,13 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.model.query import MAX_STREAMS
+from penstock.state.budget import BUDGET, SHARE, TABLE
 from penstock.state.jit import kernel
 
 __all__ = [
-    "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MUTE", "PATH", "RANKS",
+    "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MET", "MUTE", "PATH", "RANKS",
     "RANK_SHIFT", "RECORD", "STEP", "TREE", "WINDOW", "Flags", "Shape", "State", "Words",
-    "header_bytes", "is_plain", "record_at", "view", "word_at",
+    "has_budget", "header_bytes", "is_plain", "record_at", "view", "word_at",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
@@ -55,6 +57,7 @@ Flags = npt.NDArray[np.bool_]
 DEAD: Final = 1  # gone before its turn, a hole in the ring
 MUTE: Final = 2  # without a key: it counts as a row of its window, and meets nothing
 MATCHED: Final = 4  # has met a partner, or has come out without one: see state.matches
+MET: Final = 8  # has met a ghost: in a semi join, a result that is lost unless it matches
 RANK_SHIFT: Final = 4
 RANKS: Final = 1 << 27
 
@@ -136,16 +139,19 @@ CHECK: Final = _record(
 )
 RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 
-_FRAME_WORDS: Final = 8
+_FRAME_WORDS: Final = 16  # two cache lines
 
 
 class Shape(NamedTuple):
-    """How many there are of what stands before the rings, and whether the join is plain."""
+    """How many there are of what stands before the rings, whether the join is plain, and whether
+    it has a budget. windows: with those of ghosts, as `paths` are. tables: 0 without a budget."""
 
     streams: int
+    windows: int
     paths: int
     directories: int
     checks: int
+    tables: int
     plain: bool
 
 
@@ -158,7 +164,8 @@ class State(NamedTuple):
 
     general is None in a plain join: one path for each window, no tree, and every step asks for the
     arrival's key. Numba takes that for another type and compiles the kernels for it without all
-    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner.
+    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner. So it is
+    with limited, None where memory is not (`has_budget`).
     """
 
     join: Any
@@ -171,7 +178,12 @@ class State(NamedTuple):
     records: Any
     words: Words
     halves: npt.NDArray[np.int32]
+    floats: npt.NDArray[np.float64]
+    budget: Any
+    shares: Any
+    tables: Any
     general: bool | None
+    limited: bool | None
 
 
 def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
@@ -179,12 +191,15 @@ def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
     frame = np.dtype((np.int64, _FRAME_WORDS))
     return [
         (JOIN, 1),
-        (WINDOW, shape.streams),
+        (WINDOW, shape.windows),
         (PATH, shape.paths),
         (DIRECTORY, shape.directories),
         (STEP, shape.streams * MAX_STREAMS),
         (CHECK, shape.checks),
         (frame, MAX_STREAMS),
+        (BUDGET, 1 if shape.tables else 0),
+        (SHARE, shape.streams if shape.tables else 0),
+        (TABLE, shape.tables),
     ]
 
 
@@ -200,7 +215,7 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         end = begin + count * part.itemsize
         views.append(arena[begin:end].view(part.base))
         begin = end
-    join, windows, paths, directories, steps, checks, frames = views
+    join, windows, paths, directories, steps, checks, frames, budget, shares, tables = views
     # A whole number of records: rings start at such, what is behind them may not.
     whole = arena[: arena.nbytes // RECORD.itemsize * RECORD.itemsize]
     return State(
@@ -214,7 +229,12 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         whole.view(RECORD),
         arena.view(np.int64),
         arena.view(np.int32),
+        arena.view(np.float64),
+        budget,
+        shares,
+        tables,
         None if shape.plain else True,
+        True if shape.tables else None,
     )
 
 
@@ -222,6 +242,12 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
 def is_plain(state: State) -> bool:
     """Whether nothing is asked for but the key: known when kernels are compiled."""
     return state.general is None
+
+
+@kernel
+def has_budget(state: State) -> bool:
+    """Whether memory is limited: known when kernels are compiled."""
+    return state.limited is not None
 
 
 @kernel

@@ -45,9 +45,9 @@ def directory_size(keys: int) -> int:
 
 
 @kernel
-def entry_words(streams: int) -> int:
+def entry_words(windows: int) -> int:
     """Words of an entry."""
-    return 1 + (streams + 1) // 2
+    return 1 + (windows + 1) // 2
 
 
 @kernel
@@ -73,7 +73,7 @@ def clear(state: State, number: int) -> None:
     """Free all entries of a directory."""
     directory = state.directories[number]
     directory.filled = 0
-    stride = entry_words(state.join[0].streams)
+    stride = entry_words(len(state.windows))
     for place in range(directory.places):
         state.halves[_links(directory.start + place * stride)] = FREE
 
@@ -94,14 +94,14 @@ def is_free(state: State, entry: int) -> bool:
 def home(state: State, number: int, key: int) -> int:
     """The word where the entry of a key starts, unless another key was there first."""
     directory = state.directories[number]
-    return directory.start + slot(key, directory.places) * entry_words(state.join[0].streams)
+    return directory.start + slot(key, directory.places) * entry_words(len(state.windows))
 
 
 @kernel
 def find(state: State, number: int, key: int) -> int:
     """The word where the entry of a key starts, or the free entry where it would go."""
     directory = state.directories[number]
-    stride = entry_words(state.join[0].streams)
+    stride = entry_words(len(state.windows))
     place = slot(key, directory.places)
     while True:
         entry = directory.start + place * stride
@@ -123,7 +123,7 @@ def insert(state: State, path: int, sequence: int, entry: int) -> int:
     older = newest(state, descriptor.window, entry)
     if is_free(state, entry):
         state.words[entry] = word_at(state, path, sequence).key
-        for half in range(_links(entry), _links(entry) + state.join[0].streams):
+        for half in range(_links(entry), _links(entry) + len(state.windows)):
             state.halves[half] = 0
         state.directories[descriptor.directory].filled += 1
         older = 0
@@ -149,7 +149,7 @@ def _is_live(state: State, number: int, entry: int) -> bool:
 def live_keys(state: State, number: int) -> int:
     """How many keys have a tuple in some window. O(entries)."""
     directory = state.directories[number]
-    stride = entry_words(state.join[0].streams)
+    stride = entry_words(len(state.windows))
     count = 0
     for place in range(directory.places):
         if _is_live(state, number, directory.start + place * stride):
@@ -162,7 +162,7 @@ def check(state: State, number: int, live: set[int]) -> None:
     directory = state.directories[number]
     keys = []
     for place in range(int(directory.places)):
-        entry = int(directory.start) + place * int(entry_words(state.join[0].streams))
+        entry = int(directory.start) + place * int(entry_words(len(state.windows)))
         if not is_free(state, entry):
             keys.append(int(state.words[entry]))
             assert find(state, number, state.words[entry]) == entry

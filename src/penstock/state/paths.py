@@ -5,7 +5,7 @@ What they are is decided by `model.access` and `model.steps`; this writes it int
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from penstock.model.access import Access, Equal
@@ -37,14 +37,18 @@ class Path:
 
 
 class Paths:
-    """paths: of all windows, those of one window together. hashed: which directories are used."""
+    """paths: of all windows, those of one window together, and then those of their ghosts.
+    hashed: which directories are used."""
 
-    def __init__(self, access: Access, plan: Plan) -> None:
-        self.paths = [
+    def __init__(self, access: Access, plan: Plan, has_ghosts: bool) -> None:
+        streams = len(access.words)
+        own = [
             Path(window, number, index, word.group if isinstance(word, Equal) else -1)
             for window, (words, indexes) in enumerate(zip(access.words, plan.indexes, strict=True))
             for number, (word, index) in enumerate(zip(words, indexes, strict=True))
         ]
+        ghosts = [replace(path, window=path.window + streams) for path in own if has_ghosts]
+        self.paths = [*own, *ghosts]
         self.hashed = [
             any(path.directory == group and path.index.name == "hash" for path in self.paths)
             for group in range(len(access.groups))
@@ -52,8 +56,15 @@ class Paths:
         self._numbers = {(path.window, path.word): at for at, path in enumerate(self.paths)}
         self._steps = plan.steps
         checks = sum(len(step.bounds) + len(step.filters) for each in plan.steps for step in each)
-        shape = (len(access.words), len(self.paths), len(access.groups), checks)
-        self.shape = Shape(*shape, plan.is_plain)
+        self.shape = Shape(
+            streams=streams,
+            windows=2 * streams if has_ghosts else streams,
+            paths=len(self.paths),
+            directories=len(access.groups),
+            checks=checks,
+            tables=0 if plan.limits is None else len(own),
+            plain=plan.is_plain,
+        )
 
     def write(self, state: State) -> None:
         """Describe them in a new arena; where things are is for others to write."""

@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from penstock.state import indexes
+from penstock.state import indexes, losses, queue
 from penstock.state.arena import (
     DEAD,
+    MATCHED,
+    MET,
     MUTE,
     RANK_SHIFT,
     RANKS,
     State,
     Words,
+    has_budget,
     is_plain,
     record_at,
     word_at,
@@ -129,10 +132,25 @@ def _mark(state: State, number: int, sequence: int, mark: int) -> None:
 
 
 @kernel
+def _leave(state: State, number: int, sequence: int) -> None:
+    """What a budget has to know of a live tuple that goes."""
+    if not has_budget(state):
+        return
+    queue.leave(state, number, sequence)
+    record = record_at(state, number, sequence)
+    if record.marks & (MET | MATCHED) == MET and number < state.join[0].streams:
+        # Nothing but ghosts of the other stream, kept by a chance that its marks tell.
+        had = losses.chance(state, record.marks >> RANK_SHIFT)
+        losses.count(state, 1, had)
+        losses.spread(state, losses.lot(state, record.key, 0), had, had)
+
+
+@kernel
 def _count_out(state: State, number: int) -> None:
     """The oldest tuple, which is live, leaves."""
     window = state.windows[number]
     indexes.remove(state, number, window.tail)
+    _leave(state, number, window.tail)
     window.live -= 1
     window.expired += 1
 
@@ -153,6 +171,7 @@ def trim(state: State, number: int) -> None:
 def bury(state: State, number: int, sequence: int) -> None:
     """Leave a hole where a live tuple was. O(1), and what its indexes need."""
     indexes.remove(state, number, sequence)
+    _leave(state, number, sequence)
     _mark(state, number, sequence, DEAD)
     state.windows[number].live -= 1
 
@@ -186,7 +205,7 @@ def expire(state: State, number: int, watermark: int) -> None:
 @kernel
 def expire_all(state: State, watermark: int) -> None:
     """Let every window drop what a watermark has passed."""
-    for number in range(state.join[0].streams):
+    for number in range(len(state.windows)):
         window = state.windows[number]
         # By key only the end of all streams does; those outranked have been counted before.
         by_key = window.per_key > 0 and window.tail < window.head

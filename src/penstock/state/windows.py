@@ -17,7 +17,7 @@ from penstock.errors import StateError
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window
-from penstock.state import directory, indexes, ring
+from penstock.state import directory, indexes, queue, ring
 from penstock.state.arena import (
     DEAD,
     MUTE,
@@ -30,6 +30,7 @@ from penstock.state.arena import (
     view,
     word_at,
 )
+from penstock.state.budget import provision
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 from penstock.state.memory import CACHE_LINE, Memory
@@ -53,19 +54,29 @@ class Windows:
     def __init__(self, query: Query, plan: Plan, memory: Memory) -> None:
         self.plan = plan
         self.memory = memory
-        self.payloads: list[Payload | None] = [None] * len(query.streams)
-        self.moves = [0] * len(query.streams)  # how often tuples got new sequence numbers, or ends
-        self._sizes = [_SMALLEST_RING] * len(query.streams)
-        self._paths = Paths(query.access, plan)
+        self.provision = provision(query, plan)
+        self.has_ghosts = self.provision is not None and self.provision.has_ghosts
+        self.streams = len(query.streams)
+        self._paths = Paths(query.access, plan, self.has_ghosts)
+        count = self._paths.shape.windows
+        self.payloads: list[Payload | None] = [None] * count
+        self.moves = [0] * count  # how often tuples got new sequence numbers, or ends
+        self._sizes = [_SMALLEST_RING] * count
         sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
+        self.is_tight = plan.limits is not None and plan.limits.memory.bytes is not None
         self._use(self._allocate(sizes, self._sizes))
         windows = self.state.windows
-        # In arrivals, where these are counted in the place of time.
-        windows["length_us"] = [window.arrivals or window.length_us for window in query.windows]
-        windows["slot_us"] = [window.slot_us for window in query.windows]
-        windows["rows"] = [window.rows for window in query.windows]
-        windows["per_key"] = [window.per_key for window in query.windows]
+        for number in range(count):
+            window = query.windows[number % self.streams]  # ghosts leave when tuples would
+            # In arrivals, where these are counted in the place of time.
+            windows["length_us"][number] = window.arrivals or window.length_us
+            windows["slot_us"][number] = window.slot_us
+            windows["rows"][number] = window.rows
+            windows["per_key"][number] = window.per_key
         indexes.clear(self.state)
+        for number in range(self.streams):
+            if self.provision is not None and self.provision.has_queues:
+                queue.clear(self.state, number)
 
     def _use(self, state: State) -> None:
         """Be in this arena. To look fields up by name costs more than all else of a small push."""
@@ -143,10 +154,38 @@ class Windows:
         """The columns beside them."""
         return sum(payload.nbytes for payload in self.payloads if payload is not None)
 
+    @property
+    def bytes_per_row(self) -> int:
+        """About what a tuple takes, of the stream whose tuples take most."""
+        entry = 2 * _WORD * int(directory.entry_words(len(self._sizes)))
+        fixed = [int(words) * RECORD.itemsize + entry for words in self.state.windows["words"]]
+        return max(
+            fixed[number] + (0 if payload is None else payload.nbytes // self._sizes[number])
+            for number, payload in enumerate(self.payloads)
+        )
+
     # Making room.
 
     def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
         """Room for so many more tuples in the rings, by window."""
+        sizes, moved = self._sizes_for(rows, watermark)
+        if moved:
+            self._rebuild(self.state.directories["places"].tolist(), sizes, moved)
+
+    def bytes_with(self, rows: Mapping[int, int], watermark: int) -> int:
+        """How much would be held with that room, as far as can be known."""
+        sizes, moved = self._sizes_for(rows, watermark)
+        if not moved:
+            return self.state_bytes + self.payload_bytes
+        *_, arena = self._layout(self.state.directories["places"].tolist(), sizes)
+        return arena + sum(
+            payload.nbytes * new // old
+            for payload, old, new in zip(self.payloads, self._sizes, sizes, strict=True)
+            if payload is not None
+        )
+
+    def _sizes_for(self, rows: Mapping[int, int], watermark: int) -> tuple[list[int], list[int]]:
+        """The sizes of rings with room for so many more tuples, and which are moved for it."""
         moved: list[int] = []
         sizes = list(self._sizes)
         for number, count in rows.items():
@@ -162,22 +201,24 @@ class Windows:
             if head - tail > self.live(number):
                 # Holes will come again: half stays free, and what all windows hold is worth
                 # moving again only after a share of it has arrived.
-                needed = max(2 * needed, self._live_in_all() // _SHARE)
+                share = self._live_in_all() // _SHARE
+                needed = needed * 5 // 4 if self.is_tight else max(2 * needed, share)
             sizes[number] = max(sizes[number], _ring_size(needed))
             moved.append(number)
-        if moved:
-            self._rebuild(self.state.directories["places"].tolist(), sizes, moved)
+        return sizes, moved
 
     def resize(self, number: int, window: Window) -> None:
         """Give a window another length. Its tuples end anew: see `trim` for those that go."""
-        self.state.windows["length_us"][number] = window.length_us
-        self.state.windows["rows"][number] = window.rows
-        self.moves[number] += 1
+        for each in range(number, len(self._sizes), self.streams):  # and that of its ghosts
+            self.state.windows["length_us"][each] = window.length_us
+            self.state.windows["rows"][each] = window.rows
+            self.moves[each] += 1
 
     def trim(self, number: int, watermark: int) -> None:
         """Drop all that is not in a window, wherever it stands."""
-        ring.sweep(self.state, number, watermark)
-        ring.trim(self.state, number)
+        for each in range(number, len(self._sizes), self.streams):  # and that of its ghosts
+            ring.sweep(self.state, each, watermark)
+            ring.trim(self.state, each)
 
     def make_index_room(self) -> None:
         """A larger directory, or the same without its dead keys. Tuples stay where they are."""
@@ -196,6 +237,11 @@ class Windows:
                 moved.append(number)
         if moved:
             self._rebuild(self._directory_sizes(), sizes, moved)
+
+    def close_ranks(self) -> None:
+        """Give back all that is not needed to hold what is there."""
+        sizes = [_ring_size(self.live(number) * 5 // 4) for number in range(len(self._sizes))]
+        self._rebuild(self._directory_sizes(), sizes, range(len(sizes)))
 
     def _live_in_all(self) -> int:
         return int(self.state.windows["live"].sum())
@@ -231,29 +277,21 @@ class Windows:
             else:
                 _copy_rings(old, new, number)
             _fill(old, new, number, live, placed)
+            if self.provision is not None:
+                self.provision.carry_window(old, new, number, (live, placed))
         new.join["watermark"] = old.join["watermark"]
+        if self.provision is not None:
+            self.provision.carry(old, new)
         self._use(new)
         self._sizes = list(sizes)
 
     def _allocate(self, directory_sizes: Sequence[int], sizes: Sequence[int]) -> State:
         """A zeroed arena for rings of these sizes, with the places of all in it set."""
-        streams = len(self.payloads)
-        shape = self._paths.shape
-        end = _aligned(header_bytes(shape))
-        places = []
-        for path in self._paths.paths:
-            ring_bytes = sizes[path.window] * RECORD.itemsize
-            buckets = _aligned(end + ring_bytes)
-            nodes = _aligned(buckets + path.index.buckets * _HALF)
-            places.append((end, buckets, nodes))
-            end = _aligned(nodes + path.node_room(sizes[path.window]) * NODE_BYTES)
-        starts = []
-        entry_bytes = int(directory.entry_words(streams)) * _WORD
-        for size in directory_sizes:
-            starts.append(end)
-            end = _aligned(end + size * entry_bytes)
-        state = view(self.memory.allocate(end), shape)
-        state.join["streams"] = streams
+        places, starts, budget, end = self._layout(directory_sizes, sizes)
+        state = view(self.memory.allocate(end), self._paths.shape)
+        if self.provision is not None:
+            self.provision.place(state, budget // _WORD, sizes)
+        state.join["streams"] = self.streams
         self._paths.write(state)
         for number, (path, (ring_start, buckets, nodes)) in enumerate(
             zip(self._paths.paths, places, strict=True)
@@ -267,6 +305,30 @@ class Windows:
         state.directories["start"] = np.array(starts) // _WORD
         state.directories["places"] = directory_sizes
         return state
+
+    def _layout(
+        self, directory_sizes: Sequence[int], sizes: Sequence[int]
+    ) -> tuple[list[tuple[int, int, int]], list[int], int, int]:
+        """Where in an arena, in bytes, the rings, buckets and nodes of each path stand, the
+        directories, what a budget has, and the end."""
+        shape = self._paths.shape
+        end = _aligned(header_bytes(shape))
+        places = []
+        for path in self._paths.paths:
+            ring_bytes = sizes[path.window] * RECORD.itemsize
+            buckets = _aligned(end + ring_bytes)
+            nodes = _aligned(buckets + path.index.buckets * _HALF)
+            places.append((end, buckets, nodes))
+            end = _aligned(nodes + path.node_room(sizes[path.window]) * NODE_BYTES)
+        starts = []
+        entry_bytes = int(directory.entry_words(shape.windows)) * _WORD
+        for size in directory_sizes:
+            starts.append(end)
+            end = _aligned(end + size * entry_bytes)
+        budget = end
+        if self.provision is not None:
+            end = _aligned(end + self.provision.words(sizes) * _WORD)
+        return places, starts, budget, end
 
     # Handing them over.
 
@@ -303,6 +365,8 @@ class Windows:
                     hashed[self.state.paths[path].directory] |= keys
             if payload is not None:
                 payload.check(live)
+            if self.provision is not None and number < self.streams:
+                queue.check(self.state, number, set(live.tolist()))
         for number, keys in enumerate(hashed):
             directory.check(self.state, number, keys)
 

@@ -1,0 +1,174 @@
+"""Ghosts: what is left of tuples that were shed, to count the results that are lost with them.
+
+A ghost has its tuple's time and words, and of its columns those that predicates need. A result
+with a ghost in it is lost; it is counted once, when the last of its tuples comes, and charged to
+the first stream whose tuple is a ghost.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.shedding.worth import level_now
+from penstock.state import indexes, queue, ring
+from penstock.state.arena import (
+    DEAD,
+    MATCHED,
+    MET,
+    RANK_SHIFT,
+    State,
+    Words,
+    is_plain,
+    record_at,
+    word_at,
+)
+from penstock.state.budget import NOTE_WORDS
+from penstock.state.jit import kernel
+from penstock.state.losses import chance, count, lot, spread
+
+__all__ = ["charge", "charge_all", "has_room", "lay", "meet_all", "sources", "thin"]
+
+
+@kernel
+def _level(record: Any) -> int:
+    """A ghost has its level where tuples have a rank."""
+    return record.marks >> RANK_SHIFT
+
+
+@kernel
+def _lot(state: State, key: int, sequence: int, instant: int) -> float:
+    """The lot of what is left of a tuple that was shed at an instant. In semi joins all of one key
+    have the same: whether a tuple has met ghosts is known for all it could meet or for none."""
+    if state.budget[0].stops:
+        return lot(state, key, 0)
+    return lot(state, sequence, instant)
+
+
+@kernel
+def _lot_of(state: State, number: int, ghost: int) -> float:
+    streams = state.join[0].streams
+    mask = state.windows[streams + number].mask
+    note = state.shares[number].notes + NOTE_WORDS * (ghost & mask)
+    key = record_at(state, streams + number, ghost).key
+    return _lot(state, key, state.words[note], state.words[note + 1])
+
+
+@kernel
+def _is_kept(state: State, of: float, level: int) -> bool:
+    return state.budget[0].threshold >= 1.0 or of < chance(state, level)
+
+
+@kernel
+def has_room(state: State) -> bool:
+    """Whether a ghost can be left of a tuple of any stream; so it is where none are left."""
+    streams = state.join[0].streams
+    if state.budget[0].ghost_paths == 0:
+        return True
+    held = 0
+    for number in range(streams):
+        window = state.windows[streams + number]
+        held += window.live
+        if window.head - state.shares[number].floor > window.mask:
+            return False
+        if not indexes.has_room(state, streams + number):
+            return False
+    return held < state.budget[0].most_ghosts
+
+
+@kernel
+def lay(state: State, number: int, sequence: int) -> None:
+    """Leave a ghost of a tuple, if it is to be. The caller has seen to it that there is room."""
+    if state.budget[0].ghost_paths == 0:
+        return
+    share = state.shares[number]
+    ghosts = state.join[0].streams + number
+    window = state.windows[ghosts]
+    record = record_at(state, number, sequence)
+    level = 0
+    if share.entries > 0 and share.ages == 0:
+        level = queue.level_of(state, number, sequence)
+    elif state.budget[0].threshold < 1.0:
+        level = level_now(state, number, sequence)
+    instant = state.budget[0].instant
+    if not _is_kept(state, _lot(state, record.key, sequence, instant), level):
+        return
+    own = state.windows[number]
+    last = own.paths if is_plain(state) else own.paths + own.words - 1
+    for path in range(own.paths, last + 1):
+        was = word_at(state, path, sequence)
+        of_ghosts = path + state.budget[0].ghost_paths
+        now = word_at(state, of_ghosts, window.head)
+        now.ts, now.key, now.marks = was.ts, was.key, level << RANK_SHIFT
+        entry = indexes.locate(state, of_ghosts, was.key)
+        indexes.insert(state, of_ghosts, window.head, entry)
+    note = share.notes + NOTE_WORDS * (window.head & window.mask)
+    state.words[note], state.words[note + 1] = sequence, instant
+    window.head += 1
+    window.live += 1
+
+
+@kernel
+def sources(state: State, number: int, out: Words) -> None:
+    """The tuples that the ghosts of a stream were, from the first that was not noted yet."""
+    share = state.shares[number]
+    window = state.windows[state.join[0].streams + number]
+    for each in range(len(out)):
+        out[each] = state.words[share.notes + NOTE_WORDS * ((share.noted + each) & window.mask)]
+
+
+@kernel
+def charge(state: State, rows: Words, at: int) -> None:
+    """Count a result that is lost. rows[j, at]: ~sequence number where stream j has a ghost."""
+    streams = state.join[0].streams
+    charged, had = -1, 1.0
+    for number in range(streams):
+        if rows[number, at] < 0:
+            charged = number if charged < 0 else charged
+            if state.budget[0].threshold < 1.0:
+                had *= chance(state, _level(record_at(state, streams + number, ~rows[number, at])))
+    count(state, charged, had)
+    if had < 1.0:
+        for number in range(streams):
+            if rows[number, at] < 0:
+                level = _level(record_at(state, streams + number, ~rows[number, at]))
+                of = _lot_of(state, number, ~rows[number, at])
+                spread(state, of, chance(state, level), had)
+
+
+@kernel
+def charge_all(state: State, rows: Words) -> None:
+    """Count results that are lost."""
+    for at in range(rows.shape[1]):
+        charge(state, rows, at)
+
+
+@kernel
+def meet_all(state: State, rows: Words) -> None:
+    """Count left tuples of a semi join that are lost: ghosts that meet something, and note which
+    tuples have met ghosts, in case they meet nothing else."""
+    streams = state.join[0].streams
+    for at in range(rows.shape[1]):
+        sequence = rows[0, at]
+        if sequence >= 0:
+            record = record_at(state, 0, sequence)
+            if record.marks & (MATCHED | MET) == 0:
+                level = _level(record_at(state, streams + 1, ~rows[1, at]))
+                record.marks |= MET | (level << RANK_SHIFT)
+        else:
+            record = record_at(state, streams, ~sequence)
+            if record.marks & MATCHED == 0:
+                record.marks |= MATCHED
+                charge(state, rows, at)
+
+
+@kernel
+def thin(state: State) -> None:
+    """Bury the ghosts that the threshold leaves out."""
+    for ghosts in range(state.join[0].streams, len(state.windows)):
+        window = state.windows[ghosts]
+        for sequence in range(window.tail, window.head):
+            record = record_at(state, ghosts, sequence)
+            of = _lot_of(state, ghosts - state.join[0].streams, sequence)
+            if not record.marks & DEAD and not _is_kept(state, of, _level(record)):
+                ring.bury(state, ghosts, sequence)
+        ring.expire(state, ghosts, -(1 << 62))  # holes at the tail

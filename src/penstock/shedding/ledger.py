@@ -1,0 +1,45 @@
+"""The ledger: what shedding cost the answer, as a frozen picture of one moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import sqrt
+from typing import Final
+
+from penstock.shedding.shedder import Shedder
+
+__all__ = ["EARLIER_SHED", "Loss", "loss_of"]
+
+EARLIER_SHED: Final = "earlier tuple shed"
+_WITHIN_95: Final = 1.96  # standard deviations
+
+
+@dataclass(frozen=True)
+class Loss:
+    """lost: results; None if they are not counted. by_stream: whose tuples were shed. interval: if
+    they are told by a sample, what they are with a chance of 95 %."""
+
+    lost: int | None = 0
+    interval: tuple[int, int] | None = None
+    by_stream: tuple[int, ...] = ()
+    by_reason: Mapping[str, int] = field(default_factory=dict)
+
+
+def loss_of(shedder: Shedder) -> Loss:
+    """What has been lost so far."""
+    if shedder.limits.loss == "off":
+        return Loss(None)
+    # Rounded so that the parts add up to the whole.
+    sums = [0.0]
+    for each in shedder.lost.tolist():
+        sums.append(sums[-1] + each)
+    whole = [round(each) for each in sums]
+    by_stream = tuple(after - before for before, after in pairwise(whole))
+    lost = whole[-1]
+    interval = None
+    if shedder.variance is not None:
+        off = _WITHIN_95 * sqrt(shedder.variance)
+        interval = (max(round(sums[-1] - off), shedder.seen), round(sums[-1] + off))
+    return Loss(lost, interval, by_stream, {EARLIER_SHED: lost})

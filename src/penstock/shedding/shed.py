@@ -1,0 +1,108 @@
+"""Shedding: after each instant, what is too much goes.
+
+An instant is a unit: its tuples have met the windows and each other before any of them, or any
+other tuple, is dropped. A tuple that was dropped leaves a ghost where lost results are counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.shedding import ages
+from penstock.shedding.ghosts import has_room, lay
+from penstock.shedding.victims import AGE, victim
+from penstock.shedding.worth import level_now
+from penstock.state import queue, ring
+from penstock.state.arena import DEAD, MATCHED, MET, State, record_at
+from penstock.state.jit import kernel
+from penstock.stats import tables
+
+__all__ = ["admit", "learn", "level_anew", "pass_instant", "shed"]
+
+
+@kernel
+def learn(state: State, number: int, words: Any, at: int) -> None:
+    """From an arrival of a stream. words[w, at]: its word for path w."""
+    state.budget[0].arrivals += 1
+    if not state.budget[0].learns:
+        return
+    window = state.windows[number]
+    for word in range(window.words):
+        tables.learn(state, window.paths + word, words[word, at])
+
+
+@kernel
+def admit(state: State, number: int) -> None:
+    """Put the newest tuple of a window in its place among the others."""
+    if state.shares[number].entries == 0:
+        return
+    sequence = state.windows[number].head - 1
+    level = 0
+    if state.budget[0].policy == AGE:
+        ts = record_at(state, number, sequence).ts
+        level = ages.stretch(state, number, ts, state.budget[0].instant)
+    else:
+        level = level_now(state, number, sequence)
+    queue.enter(state, number, sequence, level)
+
+
+@kernel
+def _over(state: State) -> int:
+    """The stream that must give up a tuple; -1 for any of them; -2 when none has to."""
+    budget = state.budget[0]
+    total = 0
+    for number in range(state.join[0].streams):
+        live = state.windows[number].live
+        if budget.fixed and live > state.shares[number].rows:
+            return number
+        total += live
+    return -1 if total > budget.rows else -2
+
+
+@kernel
+def shed(state: State) -> bool:
+    """Drop what is too much; False when there is no room for a ghost, to be called again."""
+    while True:
+        only = _over(state)
+        if only == -2:
+            return True
+        if not has_room(state):  # known before a victim is drawn: ghosts must not change the draw
+            return False
+        number, sequence = victim(state, only)
+        # What has come out, or is lost already, is not lost again.
+        if record_at(state, number, sequence).marks & (MATCHED | MET) == 0:
+            lay(state, number, sequence)
+        ring.bury(state, number, sequence)
+        ring.expire(state, number, -(1 << 62))  # holes at the tail
+        state.shares[number].shed += 1
+
+
+@kernel
+def pass_instant(state: State, now: int) -> bool:
+    """End the instant that was, before arrivals of another or at the end; False as `shed` does."""
+    if not shed(state):
+        return False
+    budget = state.budget[0]
+    budget.instant = now
+    tables.pass_time(state, now)
+    if budget.policy == AGE:
+        held = 0
+        for number in range(len(state.windows)):
+            held += state.windows[number].live
+        if budget.arrivals > max(held, 256):
+            ages.learn(state)
+    return True
+
+
+@kernel
+def level_anew(state: State, number: int) -> None:
+    """Give all tuples of a window the levels that they have by what is known now."""
+    if state.shares[number].entries == 0 or state.budget[0].policy == AGE:
+        return
+    window = state.windows[number]
+    for sequence in range(window.tail, window.head):
+        if not record_at(state, number, sequence).marks & DEAD:
+            level = level_now(state, number, sequence)
+            if level != queue.level_of(state, number, sequence):
+                queue.unlink(state, number, sequence)
+                queue.enter(state, number, sequence, level)

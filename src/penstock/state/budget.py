@@ -1,0 +1,245 @@
+"""What a join under a budget has in its arena, beside rings and indexes.
+
+    budget      1 BUDGET record
+    shares      a SHARE record for each stream
+    tables      a TABLE record for each path of a stream: how often its words come
+    ...
+    queues      of the windows whose tuples are kept in order of their worth (state.queue)
+    notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed
+    counts      of the tables (stats)
+    groups      of the ledger (shedding.ghosts)
+    ages        of the policy that learns from them (shedding.ages)
+
+A tuple that was shed leaves a ghost in a window of its own: ghosts of stream j are in window
+n + j, which has the same paths and indexes. So ghosts are probed, expire and are moved as tuples
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from penstock.model.access import Equal
+from penstock.model.limits import LEAST_STATISTICS, Limits
+from penstock.model.plan import Plan
+from penstock.model.query import Query
+
+__all__ = [
+    "AGES", "BUDGET", "GROUPS", "LEVELS", "NOTE_WORDS", "NO_LIMIT", "QUEUE_HALVES", "QUEUE_WORDS",
+    "SHARE", "TABLE", "Provision", "provision",
+]  # fmt: skip
+
+NO_LIMIT: Final = 1 << 62
+
+LEVELS: Final = 1024
+_BITS: Final = LEVELS // 64
+QUEUE_WORDS: Final = 3 * LEVELS + _BITS  # first and last tuple of each level, its stay; which have
+QUEUE_HALVES: Final = 4  # of each tuple: the one before, the one behind, the level, the value
+GROUPS: Final = 1024
+AGES: Final = 32  # stretches of age, each with three numbers
+NOTE_WORDS: Final = 2  # of each ghost: the tuple it was, and when it was shed
+_WAYS_BYTES: Final = 64
+_LINK_MASK: Final = 0x7FFF_FFFF  # of state.links
+_LARGEST_SAMPLE: Final = 4096
+_PART: Final = 32  # of a limit in bytes, the most for a table
+
+
+def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
+    return np.dtype((np.record, list(fields)))
+
+
+BUDGET: Final = _record(
+    ("policy", "i8"),  # a number of shedding.victims
+    ("fixed", "i8"),  # whether each stream has a share of its own
+    ("rows", "i8"),  # how many tuples may be in all windows together
+    ("instant", "i8"),  # the time of the arrivals that are being worked on
+    ("ghost_paths", "i8"),  # how far behind a path that of its ghosts is; 0 without ghosts
+    ("counts_only", "i8"),  # whether a lost result is one by its words alone
+    ("random", "u8"),  # from which victims are drawn
+    ("sampling", "u8"),  # from which samples of values are
+    ("threshold", "f8"),  # of sampled ghosts; 1 when all are kept
+    ("growth", "f8"),  # what an arrival counts now; one before counts the less, the older it is
+    ("grown_at", "i8"),
+    ("half_life", "i8"),
+    ("seed", "u8"),
+    ("groups", "i8"),  # where the sums of lost results by group of keys start, in words
+    ("arrivals", "i8"),  # since ages were last looked at
+    ("stays", "i8"),  # whether it is learned how long tuples are kept
+    ("values", "i8"),  # whether tuples have values
+    ("learns", "i8"),  # whether it is learned how often words come
+    ("sign", "f8"),  # -1 while lost results that were counted are taken back
+    ("stops", "i8"),  # whether candidates are verified before an instant ends
+    ("most_ghosts", "i8"),
+    ("certain", "f8"),  # lost results that no sample had to tell
+    *((f"spare{number}", "i8") for number in range(2)),
+)
+SHARE: Final = _record(
+    ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
+    ("shed", "i8"),  # tuples that were
+    ("lost", "f8"),  # results that were, for want of a tuple of this stream
+    ("scale", "f8"),  # what a tuple is worth whose partners come once each
+    ("entries", "i8"),  # where the queue's entries of its tuples start, in halves; 0 without
+    ("levels", "i8"),  # where the levels of the queue start, in words
+    ("notes", "i8"),  # where the notes of its ghosts start, in words
+    ("noted", "i8"),  # the first ghost whose columns have not been written
+    ("floor", "i8"),  # ghosts from here on must stay readable
+    ("ages", "i8"),  # where what is learned of ages starts, in words
+    *((f"spare{number}", "i8") for number in range(6)),
+)
+TABLE: Final = _record(
+    ("kind", "i8"),  # a kind of stats.tables
+    ("start", "i8"),  # where it starts, in words
+    ("places", "i8"),  # sets of keys, or values in a sample
+    ("filled", "i8"),  # values in the sample
+    ("ordered", "i8"),  # of these in order
+    ("since", "i8"),  # values taken into the sample since they were put in order
+    ("total", "f8"),  # arrivals, as far as they count
+    ("given", "i8"),  # whether the user has given frequencies
+)
+
+
+class Provision(NamedTuple):
+    """What a plan's limits need. tables: kind, places and words of each path's table."""
+
+    streams: int
+    has_ghosts: bool
+    has_queues: bool
+    has_ages: bool
+    tables: tuple[tuple[int, int, int], ...]
+
+    def words(self, sizes: Sequence[int]) -> int:
+        """How many words it takes beside windows with rings of these sizes."""
+        return self._end(None, 0, sizes)
+
+    def place(self, state: Any, start: int, sizes: Sequence[int]) -> None:
+        """Say in an arena what is where, from a word on."""
+        self._end(state, start, sizes)
+        for number, (kind, places, _) in enumerate(self.tables):
+            state.tables[number].kind, state.tables[number].places = kind, places
+
+    def _end(self, state: Any, at: int, sizes: Sequence[int]) -> int:
+        """The one order in which all of it stands; the word behind it."""
+        for stream in range(self.streams):
+            if self.has_queues:
+                if state is not None:
+                    state.shares[stream].entries = 2 * at
+                    state.shares[stream].levels = at + sizes[stream] * QUEUE_HALVES // 2
+                at += sizes[stream] * QUEUE_HALVES // 2 + QUEUE_WORDS
+            if self.has_ghosts:
+                if state is not None:
+                    state.shares[stream].notes = at
+                at += sizes[self.streams + stream] * NOTE_WORDS
+            if self.has_ages:
+                if state is not None:
+                    state.shares[stream].ages = at
+                at += 3 * AGES
+        if self.has_ghosts:
+            if state is not None:
+                state.budget[0].groups = at
+            at += GROUPS
+        for number, (_, _, words) in enumerate(self.tables):
+            if state is not None:
+                state.tables[number].start = at
+            at += words
+        return at
+
+    def carry(self, old: Any, new: Any) -> None:
+        """Take over all that does not belong to one tuple."""
+        for was, now, places in (
+            (old.budget, new.budget, ("groups",)),
+            (old.shares, new.shares, ("entries", "levels", "notes", "ages")),
+            (old.tables, new.tables, ("start",)),
+        ):
+            for name in was.dtype.names:
+                if name not in places:
+                    now[name] = was[name]
+        spans = [
+            ("tables", number, "start", words) for number, (*_, words) in enumerate(self.tables)
+        ]
+        spans += [("budget", 0, "groups", GROUPS)] if self.has_ghosts else []
+        for stream in range(self.streams):
+            spans += [("shares", stream, "ages", 3 * AGES)] if self.has_ages else []
+        for of, number, name, words in spans:
+            source, target = (int(getattr(each, of)[name][number]) for each in (old, new))
+            new.words[target : target + words] = old.words[source : source + words]
+
+    def carry_window(self, old: Any, new: Any, number: int, moved: tuple[Any, Any]) -> None:
+        """Take over what belongs to the tuples or ghosts of a window. moved: from which sequence
+        numbers to which."""
+        if number >= self.streams:
+            each, name, width = old.shares[number - self.streams], "notes", NOTE_WORDS
+            target = new.shares[number - self.streams]
+        elif self.has_queues:
+            each, name, width = old.shares[number], "entries", QUEUE_HALVES
+            target = new.shares[number]
+        else:
+            return
+        views = (old.words, new.words) if name == "notes" else (old.halves, new.halves)
+        starts = (int(each[name]), int(target[name]))
+        masks = (int(old.windows["mask"][number]), int(new.windows["mask"][number]))
+        places = [
+            start + width * (sequences & mask)
+            for start, sequences, mask in zip(starts, moved, masks, strict=True)
+        ]
+        for word in range(width):
+            views[1][places[1] + word] = views[0][places[0] + word]
+        if number < self.streams:
+            self._carry_queue(old, new, number, moved)
+
+    def _carry_queue(self, old: Any, new: Any, number: int, moved: tuple[Any, Any]) -> None:
+        """The same lists of the same tuples, under their new sequence numbers."""
+        mask = int(old.windows["mask"][number])
+        placed = np.zeros(mask + 1, np.int64)
+        placed[moved[0] & mask] = moved[1]
+        entries = int(new.shares["entries"][number])
+        places = entries + QUEUE_HALVES * (moved[1] & int(new.windows["mask"][number]))
+        for link in (places, places + 1):
+            links = new.halves[link]
+            new.halves[link] = np.where(links < 0, links, placed[links & mask] & _LINK_MASK)
+        source, target = int(old.shares["levels"][number]), int(new.shares["levels"][number])
+        new.words[target : target + QUEUE_WORDS] = old.words[source : source + QUEUE_WORDS]
+        ends = new.words[target : target + 2 * LEVELS]
+        ends[:] = np.where(ends < 0, ends, placed[ends & mask])
+
+
+_BY_KEY: Final = 1
+_BY_ORDER: Final = 2
+
+
+def provision(query: Query, plan: Plan) -> Provision | None:
+    """What the limits of a plan need in the arena; None without limits."""
+    limits = plan.limits
+    if limits is None:
+        return None
+    by_worth = limits.shed in ("prob", "life", "expected_life")
+    by_age = limits.shed == "age"
+    has_ghosts = limits.loss != "off"
+    tables = []
+    for stream, words in enumerate(query.access.words):
+        given = limits.frequencies.get(query.names[stream], {})
+        for word in words:
+            # Ghosts are sampled by worth, whatever tuples are shed by.
+            needed = by_worth or has_ghosts
+            tables.append(_table(limits, isinstance(word, Equal), len(given)) if needed else _NONE)
+    return Provision(len(query.names), has_ghosts, by_worth or by_age, by_age, tuple(tables))
+
+
+_NONE: Final = (0, 0, 0)
+
+
+def _table(limits: Limits, by_key: bool, given: int) -> tuple[int, int, int]:
+    """Kind, places and words of a table in the memory there is, or for so many given keys."""
+    room = limits.statistics.bytes
+    if limits.memory.bytes is not None:  # what is learned must leave room to use it
+        room = min(room, max(limits.memory.bytes // _PART, LEAST_STATISTICS))
+    if not by_key:
+        values = min(_LARGEST_SAMPLE, room // 16)
+        return _BY_ORDER, values, 2 * values
+    sets = room // _WAYS_BYTES
+    while given > sets:
+        sets *= 2
+    sets = 1 << (sets.bit_length() - 1)
+    return _BY_KEY, sets, sets * _WAYS_BYTES // 8

@@ -1,0 +1,74 @@
+"""Lost results: their sums, and the sample of ghosts that they are told by.
+
+While there is room, a tuple that was shed leaves a ghost (shedding.ghosts), and each result that
+is lost with it counts one. When there are too many ghosts, a sample of them is kept. Each has a
+lot, a random number that stays with it, and is kept while
+
+    lot  <  threshold * (1 + worth)
+
+so that those with many partners to come are all kept, and of the others a part. A result that is
+lost with kept ghosts counts 1 over the chance that these had (Horvitz and Thompson). So every
+threshold gives the same sum on average; it is lowered when there are too many again.
+
+How far off the sum may be is told by GROUPS sums: what each ghost brings, times the root of the
+chance that it had of not being kept, is added to the group of its lot. The squares of the groups'
+differences from their mean add up to the variance (Poisson sampling; of results that several
+ghosts were lost with, each bears the whole, which is more than enough).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.state.arena import State
+from penstock.state.budget import GROUPS
+from penstock.state.jit import kernel
+from penstock.state.levels import worth_of
+
+__all__ = ["chance", "count", "lot", "spread"]
+
+_FIRST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)  # of MurmurHash3's finaliser
+_SECOND: Final = np.uint64(0xC4CE_B9FE_1A85_EC53)
+_HALF: Final = np.uint64(33)
+
+
+@kernel
+def _hashed(word: int, seed: Any) -> Any:
+    mixed = np.uint64(word) ^ seed
+    mixed = (mixed ^ (mixed >> _HALF)) * _FIRST
+    mixed = (mixed ^ (mixed >> _HALF)) * _SECOND
+    return mixed ^ (mixed >> _HALF)
+
+
+@kernel
+def chance(state: State, level: int) -> float:
+    """The chance that a ghost of a level is kept."""
+    return min(1.0, state.budget[0].threshold * (1.0 + worth_of(level)))
+
+
+@kernel
+def lot(state: State, first: int, second: int) -> float:
+    """A number from [0, 1) for what is told by two numbers."""
+    mixed = _hashed(second, _hashed(first, state.budget[0].seed))
+    return float(mixed >> np.uint64(11)) * 2.0**-53
+
+
+@kernel
+def count(state: State, stream: int, had: float) -> None:
+    """Charge a lost result to a stream. had: the chance of being seen that it had."""
+    budget = state.budget[0]
+    state.shares[stream].lost += budget.sign / had
+    if had >= 1.0:
+        budget.certain += budget.sign
+
+
+@kernel
+def spread(state: State, of: float, own: float, had: float) -> None:
+    """Note, for the variance, what a ghost has brought. of: its lot. own: the chance it had."""
+    if own < 1.0:
+        budget = state.budget[0]
+        # Another digit of the lot than what decides whether a ghost is kept.
+        group = np.int64(of * 2.0**40) & (GROUPS - 1)
+        state.floats[budget.groups + group] += budget.sign * np.sqrt(1.0 - own) / had

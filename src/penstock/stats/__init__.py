@@ -1,0 +1,1 @@
+"""What streams are like: how often keys and values come, learned as they do."""
