@@ -8,9 +8,10 @@ optima are cached: tables and tests ask for the same ones again and again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +19,25 @@ import pyarrow as pa
 import penstock as ps
 from benchmarks.subject import join_within
 from penstock.workloads import zipf_pair
+from penstock.workloads.keys import ShuffledKeys, UniformKeys
 from tests.optimum import optimum
 
-__all__ = ["Pair", "Run", "best", "run", "zipf_keys"]
+__all__ = ["Pair", "Run", "best", "exact", "run", "zipf_keys"]
+
+_KEYS: Final = 50
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The keys of both streams, one of each at every second, and the window in instants."""
+    """The keys of both streams, one of each at every second, and the window in instants.
+
+    laws: the frequencies that the keys were drawn with, by key, if they were.
+    """
 
     left: tuple[object, ...]
     right: tuple[object, ...]
     window: int
+    laws: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     @property
     def warm_up(self) -> int:
@@ -47,9 +55,20 @@ class Pair:
                 for name, keys in (("left", self.left), ("right", self.right))
             }
 
-    def frequencies(self) -> dict[str, dict[object, int]]:
-        """How often each key comes in the whole input, which the paper's policies are given."""
-        return {"left": dict(Counter(self.left)), "right": dict(Counter(self.right))}
+    def frequencies(self, known: str) -> dict[str, dict[object, float]]:
+        """What a policy is told.
+
+        sample: how often each key comes in the whole input, which the paper's policies are told;
+            that is some knowledge of what will come.
+        law: the frequencies it was drawn with.
+        nothing: it has to learn.
+        """
+        if known == "nothing":
+            return {}
+        if known == "sample":
+            return {"left": dict(Counter(self.left)), "right": dict(Counter(self.right))}
+        left, right = self.laws
+        return {"left": dict(left), "right": dict(right)}
 
 
 @dataclass(frozen=True)
@@ -81,19 +100,25 @@ def zipf_keys(
     skews: tuple[float, float], *, shuffle: int | None = None, window: int = 400, seed: int = 1
 ) -> Pair:
     """Streams of the paper: correlated, unless `shuffle` is the seed of a permutation."""
-    work = zipf_pair(keys=50, skews=skews, shuffle=shuffle, rows=5_600, seed=seed, payload=0)
+    work = zipf_pair(keys=_KEYS, skews=skews, shuffle=shuffle, rows=5_600, seed=seed, payload=0)
     left, right = (tuple(work.table(stream)["k"].to_pylist()) for stream in work.streams)
-    return Pair(left, right, window)
+    places = range(_KEYS)
+    names: Sequence[int] = places
+    if shuffle is not None:
+        middles = (np.arange(_KEYS) + 0.5) / _KEYS
+        names = ShuffledKeys(UniformKeys(_KEYS), shuffle).pick(middles).tolist()
+    laws = tuple(
+        tuple((each[place], (place + 1) ** -skew) for place in places)
+        for each, skew in zip((places, names), skews, strict=True)
+    )
+    return Pair(left, right, window, laws)
 
 
 @cache
-def run(pair: Pair, memory: int, shed: str, *, pool: str = "fixed", given: bool = True) -> Run:
-    """A policy with memory for so many tuples; `given`: it knows the frequencies."""
+def run(pair: Pair, memory: int, shed: str, *, pool: str = "fixed", known: str = "sample") -> Run:
+    """A policy with memory for so many tuples, told what `Pair.frequencies` says."""
     limits = ps.Limits(
-        memory=f"{memory} rows",
-        shed=shed,
-        pool=pool,
-        frequencies=pair.frequencies() if given else {},
+        memory=f"{memory} rows", shed=shed, pool=pool, frequencies=pair.frequencies(known)
     )
     counts = [(0, 0)]
     shares = []
@@ -108,6 +133,22 @@ def run(pair: Pair, memory: int, shed: str, *, pool: str = "fixed", given: bool 
     first = pair.warm_up // pair.window
     produced, lost = np.diff(np.array(counts)[first:], axis=0).T.tolist()
     return Run(tuple(produced), tuple(lost), float(np.mean(shares[first:])))
+
+
+@cache
+def exact(pair: Pair) -> int:
+    """All results after the warm-up."""
+    left, right = Counter[object](), Counter[object]()  # of the window
+    results = 0
+    for now, keys in enumerate(zip(pair.left, pair.right, strict=True)):
+        if now >= pair.window:
+            left[pair.left[now - pair.window]] -= 1
+            right[pair.right[now - pair.window]] -= 1
+        left[keys[0]] += 1
+        if now >= pair.warm_up:
+            results += left[keys[1]] + right[keys[0]]
+        right[keys[1]] += 1
+    return results
 
 
 @cache

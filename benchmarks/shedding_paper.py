@@ -15,7 +15,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import csv
 
-from benchmarks.paired import Pair, best, run, zipf_keys
+from benchmarks.paired import Pair, best, exact, run, zipf_keys
 from penstock.model.limits import POLICIES
 
 MEMORIES: Final = (0.1, 0.25, 0.5, 1.0, 1.5)  # over the window; twice the window holds it all
@@ -26,7 +26,10 @@ STREAMS: Final[dict[str, Pair]] = {
     "uniform": zipf_keys((0.0, 0.0)),
     "Zipf 1 and 1, correlated, w = 800": zipf_keys((1.0, 1.0), window=800),
 }
-SKEWS: Final = ((1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (1.5, 0.5), (2.0, 1.0), (2.0, 0.5))
+SKEWS: Final = (
+    (1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (1.5, 1.0), (1.5, 0.5), (1.5, 0.0), (2.0, 1.0), (2.0, 0.5),
+)  # fmt: skip
+_GAINS: Final = ("`prob`", "the optimum", "share of the first")
 
 
 def main() -> int:
@@ -48,47 +51,58 @@ def by_memory(pair: Pair) -> tuple[list[str], list[list[str]]]:
     memories = [round(memory * pair.window) for memory in MEMORIES]
     rows = []
     for shed in POLICIES:
-        for given in (True, False) if shed == "prob" else (True,):
-            runs = [run(pair, memory, shed, given=given) for memory in memories]
+        for known in ("sample", "nothing") if shed == "prob" else ("sample",):
+            runs = [run(pair, memory, shed, known=known) for memory in memories]
             cells = [
                 f"{found.recall:.3f}, {found.total / best(pair, memory):.1%}"
                 for found, memory in zip(runs, memories, strict=True)
             ]
-            rows.append([f"`{shed}`" if given else f"`{shed}`, learned", *cells])
-    exact = best(pair, 2 * pair.window)
-    rows.append(["the optimum", *(f"{best(pair, memory) / exact:.3f}" for memory in memories)])
+            rows.append([f"`{shed}`" if known == "sample" else f"`{shed}`, learned", *cells])
+    most = (best(pair, memory) / exact(pair) for memory in memories)
+    rows.append(["the optimum", *(f"{each:.3f}" for each in most)])
     return ["policy", *(f"M = {memory:g} w" for memory in MEMORIES)], rows
 
 
 def by_permutation() -> tuple[list[str], list[list[str]]]:
-    """The share of the optimum at M = w, for ten ways in which keys of two streams may meet."""
+    """`prob` at M = w, for ten ways in which the keys of two streams may meet."""
     rows = []
     for skew in (1.0, 1.5, 2.0):
-        shares = []
-        for seed in range(1, 11):
-            pair = zipf_keys((skew, skew), shuffle=seed)
-            shares.append(run(pair, pair.window, "prob").total / best(pair, pair.window))
-        shares.sort()
-        rows.append([f"{skew:g}", *(f"{share:.1%}" for share in (shares[0], shares[5], shares[9]))])
-    return ["skew", "least", "middle", "most"], rows
+        pairs = [zipf_keys((skew, skew), shuffle=seed) for seed in range(1, 11)]
+        told = [run(pair, pair.window, "prob").total for pair in pairs]
+        by_law, learned = (
+            [run(pair, pair.window, "prob", known=known).total for pair in pairs]
+            for known in ("law", "nothing")
+        )
+        most = [best(pair, pair.window) for pair in pairs]
+        rows.append(
+            [f"{skew:g}", _range(told, most), _range(learned, told), _range(learned, by_law)]
+        )
+    head = ["skew", "over the optimum", "learned, over given", "learned, over the law"]
+    return head, rows
+
+
+def _range(totals: list[int], others: list[int]) -> str:
+    shares = sorted(one / other for one, other in zip(totals, others, strict=True))
+    return f"{shares[0]:.1%} to {shares[-1]:.1%}, mean {sum(shares) / len(shares):.1%}"
 
 
 def by_pool() -> tuple[list[str], list[list[str]]]:
-    """What one memory for both streams gains over two halves, at M = w."""
+    """What one memory for both streams gains over two halves."""
     rows = []
     for skews in SKEWS:
         pair = zipf_keys(skews)
-        fixed, shared = (run(pair, pair.window, "prob", pool=pool) for pool in ("fixed", "shared"))
-        most = [best(pair, pair.window, pool=pool) for pool in ("fixed", "shared")]
-        rows.append(
-            [
-                f"{skews[0]:g} and {skews[1]:g}",
+        row = [f"{skews[0]:g} and {skews[1]:g}"]
+        for memory in (pair.window // 4, pair.window):
+            fixed, shared = (run(pair, memory, "prob", pool=pool) for pool in ("fixed", "shared"))
+            most = [best(pair, memory, pool=pool) for pool in ("fixed", "shared")]
+            row += [
                 f"{shared.total / fixed.total - 1:+.1%}",
                 f"{most[1] / most[0] - 1:+.1%}",
                 f"{shared.share:.0%}",
             ]
-        )
-    return ["skews", "`prob`", "the optimum", "share of the first"], rows
+        rows.append(row)
+    head = [f"{what}, M = {memory} w" for memory in ("0.25", "1") for what in _GAINS]
+    return ["skews", *head], rows
 
 
 def flights(path: Path) -> Pair:
