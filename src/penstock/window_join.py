@@ -107,8 +107,9 @@ class WindowJoin(Query):
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         clock: Callable[[], float] | None = None,
+        limits: Limits | None = None,
     ) -> Join:
-        """Go on from a snapshot, under the same or another plan."""
-        join = self.start(indexes=indexes, probe_orders=probe_orders, clock=clock)
+        """Go on from a snapshot, under the same or another plan, and the same or other limits."""
+        join = self.start(indexes=indexes, probe_orders=probe_orders, clock=clock, limits=limits)
         snapshot.load(join, data)
         return join

@@ -166,7 +166,7 @@ class Driver:
     def restore(self, produced: int, expired: Sequence[int]) -> None:
         """Go on from these counters."""
         self.produced = produced
-        self.windows.state.windows["expired"] = expired
+        self.windows.state.windows["expired"][: self._streams] = expired
 
     @property
     def first_end(self) -> int | None:

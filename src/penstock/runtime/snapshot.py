@@ -12,6 +12,13 @@ windows again, in order of arrival, under whatever plan it is restored with. Sec
     waiting <name>   the kept columns of tuples whose turn has not come, in order of time
     due <name>       their event times
     late <name>      late tuples not drained yet
+
+Of a join under limits also what its shedder knows (shedding.saved):
+
+    limits           how losses are counted
+    shed <part>      of all streams
+    marks <name>     the numbers of a stream's tuples, and in semi joins which have met ghosts
+    ghosts <name>    of a stream
 """
 
 from __future__ import annotations
@@ -29,6 +36,7 @@ from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.sections import pack_sections, unpack_sections
+from penstock.shedding import saved
 from penstock.state import matches
 from penstock.state.arena import Flags, Words
 from penstock.state.payload import Payload
@@ -90,6 +98,17 @@ def save(join: Join) -> bytes:
             ]
             sections[f"waiting {name}"] = pa.Table.from_arrays(columns, schema=kept)
             sections[f"due {name}"] = pa.table({"ts": waiting.ts})
+    shedder = join.driver.shedder
+    if shedder is not None:
+        sections["limits"] = pa.table({"loss": [shedder.limits.loss]})
+        sections |= {f"shed {part}": table for part, table in saved.save(shedder).items()}
+        for stream, name in enumerate(join.query.names):
+            if windows.has_ghosts and binding.schemas[stream] is not None:
+                sections[f"ghosts {name}"] = saved.save_ghosts(shedder, stream)
+            if binding.schemas[stream] is not None:
+                live = windows.live_sequences(stream)
+                numbers, marks = windows.numbers(stream, live), windows.marks(stream, live)
+                sections[f"marks {name}"] = pa.table({"number": numbers, "marks": marks})
     return pack_sections(sections, f"{description} {binding.schemas}")
 
 
@@ -117,8 +136,15 @@ def load(join: Join, data: bytes) -> None:
     for name, window in zip(join.query.names, sections["streams"]["window"], strict=True):
         if window.as_py() != str(join.query.windows[join.query.position(name)]):
             join.resize(name, window.as_py())
+    _check_limits(join, sections)
+    shedder = join.driver.shedder
+    if shedder is not None and "limits" in sections:
+        parts = [name for name in sections if name.startswith("shed ")]
+        saved.load(shedder, {name.removeprefix("shed "): sections[name] for name in parts})
     for stream in schemas:
         _fill(join, stream, sections)
+    if shedder is not None and "limits" in sections:
+        saved.load_numbers(shedder, sections["shed numbers"])  # filling has counted on
     streams = sections["streams"].to_pydict()
     for stream, counts in enumerate(join.counts):
         counts.arrived = streams["arrived"][stream]
@@ -131,6 +157,12 @@ def load(join: Join, data: bytes) -> None:
     join.clock.restore(streams["watermark"], of_join["watermark"])
     join.finished = of_join["finished"]
     join.waiting.numbered = of_join["numbered"]
+    if shedder is not None:
+        for stream in schemas:
+            if f"ghosts {join.query.names[stream]}" in sections:
+                ghosts = sections[f"ghosts {join.query.names[stream]}"]
+                saved.load_ghosts(shedder, stream, ghosts, of_join["watermark"])
+        shedder.enforce(of_join["watermark"])  # the limits may be others
 
 
 def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
@@ -144,6 +176,11 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
         flags = None if matched is None else matched[done : done + len(arrivals)]
         join.driver.refill(stream, join.waiting.identified(binding, stream, arrivals), flags)
         done += len(arrivals)
+    if f"marks {name}" in sections and join.driver.shedder is not None:
+        windows, marks = join.driver.windows, sections[f"marks {name}"]
+        windows.set_marks(stream, marks["marks"].to_numpy())
+        live = windows.live_sequences(stream)
+        windows.set_numbers(stream, live, marks["number"].to_numpy())
     if f"waiting {name}" in sections:
         for arrivals in _arrivals(
             binding, stream, sections[f"waiting {name}"], sections[f"due {name}"]
@@ -168,6 +205,25 @@ def _arrivals(binding: Binding, stream: int, rows: pa.Table, times: pa.Table) ->
         done += len(batch)
         if len(batch):
             yield taken_back(binding, stream, ts, columns)
+
+
+def _check_limits(join: Join, sections: dict[str, pa.Table]) -> None:
+    """A join that has lost results goes on counting them as it did."""
+    shedder = join.driver.shedder
+    if "limits" not in sections:
+        return
+    was = sections["limits"]["loss"][0].as_py()
+    if shedder is None:
+        raise SnapshotError(
+            "the snapshot is of a join under limits, which has lost some of its tuples; "
+            "restore it with limits="
+        )
+    if (was == "off") != (shedder.limits.loss == "off"):
+        raise SnapshotError(
+            f"the snapshot is of a join with loss={was!r}, and is restored with "
+            f"loss={shedder.limits.loss!r}; what is lost cannot be counted from the middle on: "
+            f"use loss={was!r}"
+        )
 
 
 def _check_query(join: Join, description: str) -> None:

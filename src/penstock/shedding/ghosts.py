@@ -26,7 +26,7 @@ from penstock.state.budget import NOTE_WORDS
 from penstock.state.jit import kernel
 from penstock.state.losses import chance, count, lot, spread
 
-__all__ = ["charge", "charge_all", "has_room", "lay", "meet_all", "sources", "thin"]
+__all__ = ["charge", "charge_all", "has_room", "lay", "meet_all", "raise_all", "sources", "thin"]
 
 
 @kernel
@@ -36,12 +36,12 @@ def _level(record: Any) -> int:
 
 
 @kernel
-def _lot(state: State, key: int, sequence: int, instant: int) -> float:
-    """The lot of what is left of a tuple that was shed at an instant. In semi joins all of one key
-    have the same: whether a tuple has met ghosts is known for all it could meet or for none."""
+def _lot(state: State, number: int, key: int, tuple_number: int) -> float:
+    """The lot of what is left of a tuple of stream `number`. In semi joins all of one key have the
+    same: whether a tuple has met ghosts is known for all it could meet or for none."""
     if state.budget[0].stops:
         return lot(state, key, 0)
-    return lot(state, sequence, instant)
+    return lot(state, tuple_number, number)
 
 
 @kernel
@@ -50,7 +50,7 @@ def _lot_of(state: State, number: int, ghost: int) -> float:
     mask = state.windows[streams + number].mask
     note = state.shares[number].notes + NOTE_WORDS * (ghost & mask)
     key = record_at(state, streams + number, ghost).key
-    return _lot(state, key, state.words[note], state.words[note + 1])
+    return _lot(state, number, key, state.words[note + 2])
 
 
 @kernel
@@ -89,8 +89,8 @@ def lay(state: State, number: int, sequence: int) -> None:
         level = queue.level_of(state, number, sequence)
     elif state.budget[0].threshold < 1.0:
         level = level_now(state, number, sequence)
-    instant = state.budget[0].instant
-    if not _is_kept(state, _lot(state, record.key, sequence, instant), level):
+    tuple_number = state.words[share.numbers + (sequence & state.windows[number].mask)]
+    if not _is_kept(state, _lot(state, number, record.key, tuple_number), level):
         return
     own = state.windows[number]
     last = own.paths if is_plain(state) else own.paths + own.words - 1
@@ -102,9 +102,33 @@ def lay(state: State, number: int, sequence: int) -> None:
         entry = indexes.locate(state, of_ghosts, was.key)
         indexes.insert(state, of_ghosts, window.head, entry)
     note = share.notes + NOTE_WORDS * (window.head & window.mask)
-    state.words[note], state.words[note + 1] = sequence, instant
+    state.words[note], state.words[note + 1] = sequence, state.budget[0].instant
+    state.words[note + 2] = tuple_number
     window.head += 1
     window.live += 1
+
+
+@kernel
+def raise_all(state: State, number: int, saved: Any, begin: int) -> int:
+    """Have ghosts of a stream again, from `begin` on; where it had to stop for want of room.
+
+    saved: times, words[w] for path w, marks, and in notes[0] and notes[1] when they were shed and
+    their numbers.
+    """
+    ts, words, marks, notes = saved
+    ghosts = state.join[0].streams + number
+    window = state.windows[ghosts]
+    for each in range(begin, len(ts)):
+        if not indexes.has_room(state, ghosts):
+            return each
+        ring.place(state, ghosts, ts[each], words, each)
+        for word in range(window.words):
+            word_at(state, window.paths + word, window.head).marks = marks[each]
+        note = state.shares[number].notes + NOTE_WORDS * (window.head & window.mask)
+        state.words[note + 1], state.words[note + 2] = notes[0, each], notes[1, each]
+        entry = indexes.locate(state, window.paths, words[0, each])
+        ring.append(state, ghosts, entry)
+    return len(ts)
 
 
 @kernel

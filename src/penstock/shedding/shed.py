@@ -33,10 +33,13 @@ def learn(state: State, number: int, words: Any, at: int) -> None:
 
 @kernel
 def admit(state: State, number: int) -> None:
-    """Put the newest tuple of a window in its place among the others."""
-    if state.shares[number].entries == 0:
+    """Give the newest tuple of a window its number, and its place among the others."""
+    share, window = state.shares[number], state.windows[number]
+    sequence = window.head - 1
+    state.words[share.numbers + (sequence & window.mask)] = share.numbered
+    share.numbered += 1
+    if share.entries == 0:
         return
-    sequence = state.windows[number].head - 1
     level = 0
     if state.budget[0].policy == AGE:
         ts = record_at(state, number, sequence).ts

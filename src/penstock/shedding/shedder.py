@@ -51,7 +51,7 @@ class Shedder:
     def __init__(self, query: Query, limits: Limits, windows: Windows) -> None:
         self.limits = limits
         self._query = query
-        self._windows = windows
+        self.windows = windows
         self._streams = len(query.streams)
         self._levelled = 0  # how many had arrived when all were given levels anew
         self._given: set[int] = set()
@@ -67,13 +67,18 @@ class Shedder:
         budget.half_life = _half_life(query)
         budget.stays = limits.shed == "expected_life"
         budget.stops = query.how == "semi"
-        budget.learns = limits.shed in ("prob", "life", "expected_life")
+        budget.learns = self.goes_by_worth
         shares["scale"] = _scales(query, int(budget.half_life))
         self._set_rows(limits.memory)
         self._check_least(limits.memory)
 
+    @property
+    def goes_by_worth(self) -> bool:
+        """Whether tuples are shed by how often their partners come."""
+        return self.limits.shed in ("prob", "life", "expected_life")
+
     def _check_least(self, memory: Memory) -> None:
-        held = self._windows.state_bytes
+        held = self.windows.state_bytes
         if memory.bytes is not None and memory.bytes < held:
             raise PlanError(
                 f"memory={memory.bytes:,} bytes is too little: the join takes {held:,} before the "
@@ -83,7 +88,7 @@ class Shedder:
     def _set_rows(self, memory: Memory) -> None:
         rows = NO_LIMIT if memory.rows is None else memory.rows
         each, more = divmod(rows, self._streams)
-        state = self._windows.state
+        state = self.windows.state
         state.budget["rows"] = rows
         state.budget["most_ghosts"] = self.most_ghosts
         state.shares["rows"] = [each + (number < more) for number in range(self._streams)]
@@ -93,7 +98,7 @@ class Shedder:
     def bind(self, binding: Binding) -> None:
         """Get to know further streams."""
         self._binding = binding
-        query, windows = self._query, self._windows
+        query, windows = self._query, self.windows
         is_whole = all(schema is not None for schema in binding.schemas)
         is_exact = is_whole and binding.exact and not query.residuals
         windows.state.budget["counts_only"] = is_exact and query.how == "inner"
@@ -112,7 +117,7 @@ class Shedder:
         name = self._query.names[stream]
         given = self.limits.frequencies.get(name)
         schema = binding.schemas[stream]
-        state = self._windows.state
+        state = self.windows.state
         path = int(state.windows["paths"][stream])
         if given is None or schema is None or state.tables[path].given:
             return
@@ -126,31 +131,31 @@ class Shedder:
         memory = self.limits.memory
         if memory.rows is not None:
             return min(max(memory.rows // 4, _LEAST_CHUNK), _MOST_CHUNK)
-        row = self._windows.bytes_per_row
+        row = self.windows.bytes_per_row
         return int(min(max(memory.bytes // (16 * row), _LEAST_CHUNK // 4), _MOST_CHUNK))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float32]) -> None:
         """What tuples are worth that will be the next in a window's ring."""
-        state = self._windows.state
+        state = self.windows.state
         if not state.shares[stream].entries:
             return
         state.budget["values"] = 1
         entries = int(state.shares["entries"][stream])
         mask = int(state.windows["mask"][stream])
-        places = (self._windows.head(stream) + np.arange(len(values))) & mask
+        places = (self.windows.head(stream) + np.arange(len(values))) & mask
         state.halves[entries + QUEUE_HALVES * places + QUEUE_HALVES - 1] = values.view(np.int32)
 
     # Around a kernel.
 
     def begin(self) -> None:
         """Before each run of the loop: what is a ghost now stays readable until it is over."""
-        windows = self._windows
+        windows = self.windows
         if windows.has_ghosts:
             windows.state.shares["floor"] = windows.state.windows["tail"][self._streams :]
 
     def note(self) -> None:
         """After each run: keep the columns of new ghosts, while their tuples can be read."""
-        windows = self._windows
+        windows = self.windows
         if not windows.has_ghosts:
             return
         state = windows.state
@@ -170,7 +175,7 @@ class Shedder:
 
     def make_ghost_room(self, watermark: int) -> None:
         """More room for ghosts, or fewer of them."""
-        windows = self._windows
+        windows = self.windows
         if self.ghosts >= self.most_ghosts:
             self._thin(self.most_ghosts * 3 // 4)
             return
@@ -191,7 +196,7 @@ class Shedder:
 
     def _thin(self, most: int) -> None:
         """Turn to a smaller sample, of so many ghosts at most."""
-        state = self._windows.state
+        state = self.windows.state
         state.budget["learns"] = 1
         while self.ghosts > most and state.budget[0].threshold > 2.0**-60:
             state.budget["threshold"] *= 0.5
@@ -201,21 +206,21 @@ class Shedder:
 
     def make_room(self, rows: Mapping[int, int], watermark: int) -> None:
         """Before a chunk with so many rows of each stream."""
-        heads = int(self._windows.state.windows["head"][: self._streams].sum())
+        heads = int(self.windows.state.windows["head"][: self._streams].sum())
         if heads - self._levelled > max(_LEVELLED * self.live, _LEAST_CHUNK):
             # Worths that have become less are noticed by nothing else.
             self._levelled = heads
             for stream in range(self._streams):
-                level_anew(self._windows.state, stream)
+                level_anew(self.windows.state, stream)
         memory = self.limits.memory
         if memory.bytes is None:
             return
-        while self.live and self._windows.bytes_with(rows, watermark) > memory.bytes:
+        while self.live and self.windows.bytes_with(rows, watermark) > memory.bytes:
             self.shed_to(self.live * 3 // 4, watermark)
 
     def enforce(self, watermark: int) -> None:
         """After a chunk, and when the limit has become another."""
-        memory, windows = self.limits.memory, self._windows
+        memory, windows = self.limits.memory, self.windows
         if memory.bytes is None:
             self._shed(watermark)
             return
@@ -235,16 +240,16 @@ class Shedder:
 
     def shed_to(self, rows: int, watermark: int) -> None:
         """Shed until so many tuples are left, whatever the limit is."""
-        state = self._windows.state
+        state = self.windows.state
         was = int(state.budget["rows"][0])
-        self._windows.state.budget["rows"] = rows
+        self.windows.state.budget["rows"] = rows
         self._shed(watermark)
-        self._windows.state.budget["rows"] = was
+        self.windows.state.budget["rows"] = was
 
     def _shed(self, watermark: int) -> None:
         while True:
             self.begin()
-            is_done = shed(self._windows.state)
+            is_done = shed(self.windows.state)
             self.note()
             if is_done:
                 return
@@ -255,7 +260,7 @@ class Shedder:
         self._check_least(limits.memory)
         self.limits = limits
         self._set_rows(limits.memory)
-        self._windows.is_tight = limits.memory.bytes is not None
+        self.windows.is_tight = limits.memory.bytes is not None
         self.enforce(watermark)
 
     # What it cost.
@@ -263,12 +268,12 @@ class Shedder:
     @property
     def live(self) -> int:
         """Tuples in all windows."""
-        return int(self._windows.state.windows["live"][: self._streams].sum())
+        return int(self.windows.state.windows["live"][: self._streams].sum())
 
     @property
     def ghosts(self) -> int:
         """Tuples that were shed and are remembered."""
-        return int(self._windows.state.windows["live"][self._streams :].sum())
+        return int(self.windows.state.windows["live"][self._streams :].sum())
 
     @property
     def most_ghosts(self) -> int:
@@ -284,19 +289,19 @@ class Shedder:
     @property
     def shed(self) -> Words:
         """Tuples that were shed, of each stream."""
-        counted: Words = self._windows.state.shares["shed"]
+        counted: Words = self.windows.state.shares["shed"]
         return counted
 
     @property
     def lost(self) -> npt.NDArray[np.float64]:
         """Results that were lost, by the stream whose tuple was shed."""
-        counted: npt.NDArray[np.float64] = self._windows.state.shares["lost"]
+        counted: npt.NDArray[np.float64] = self.windows.state.shares["lost"]
         return counted
 
     @property
     def variance(self) -> float | None:
         """Of the number of lost results, if it is told by a sample; else None."""
-        state = self._windows.state
+        state = self.windows.state
         if state.budget["threshold"][0] >= 1.0:
             return None
         start = int(state.budget["groups"][0])
@@ -306,7 +311,7 @@ class Shedder:
     @property
     def seen(self) -> int:
         """Lost results that are certain: those that no sample had to tell."""
-        return round(float(self._windows.state.budget["certain"][0]))
+        return round(float(self.windows.state.budget["certain"][0]))
 
 
 def _given_words(binding: Binding, stream: int, keys: list[Any]) -> Words:

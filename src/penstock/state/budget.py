@@ -4,6 +4,7 @@
     shares      a SHARE record for each stream
     tables      a TABLE record for each path of a stream: how often its words come
     ...
+    numbers     of the tuples of each window, by position: how many of its stream came before
     queues      of the windows whose tuples are kept in order of their worth (state.queue)
     notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed
     counts      of the tables (stats)
@@ -40,7 +41,7 @@ QUEUE_WORDS: Final = 3 * LEVELS + _BITS  # first and last tuple of each level, i
 QUEUE_HALVES: Final = 4  # of each tuple: the one before, the one behind, the level, the value
 GROUPS: Final = 1024
 AGES: Final = 32  # stretches of age, each with three numbers
-NOTE_WORDS: Final = 2  # of each ghost: the tuple it was, and when it was shed
+NOTE_WORDS: Final = 3  # of each ghost: where its tuple was, when it was shed, and its number
 _WAYS_BYTES: Final = 64
 _LINK_MASK: Final = 0x7FFF_FFFF  # of state.links
 _LARGEST_SAMPLE: Final = 4096
@@ -87,7 +88,9 @@ SHARE: Final = _record(
     ("noted", "i8"),  # the first ghost whose columns have not been written
     ("floor", "i8"),  # ghosts from here on must stay readable
     ("ages", "i8"),  # where what is learned of ages starts, in words
-    *((f"spare{number}", "i8") for number in range(6)),
+    ("numbers", "i8"),  # where the numbers of its tuples start, in words
+    ("numbered", "i8"),  # the number of the next to come
+    *((f"spare{number}", "i8") for number in range(4)),
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables
@@ -123,6 +126,9 @@ class Provision(NamedTuple):
     def _end(self, state: Any, at: int, sizes: Sequence[int]) -> int:
         """The one order in which all of it stands; the word behind it."""
         for stream in range(self.streams):
+            if state is not None:
+                state.shares[stream].numbers = at
+            at += sizes[stream]
             if self.has_queues:
                 if state is not None:
                     state.shares[stream].entries = 2 * at
@@ -150,7 +156,7 @@ class Provision(NamedTuple):
         """Take over all that does not belong to one tuple."""
         for was, now, places in (
             (old.budget, new.budget, ("groups",)),
-            (old.shares, new.shares, ("entries", "levels", "notes", "ages")),
+            (old.shares, new.shares, ("entries", "levels", "notes", "ages", "numbers")),
             (old.tables, new.tables, ("start",)),
         ):
             for name in was.dtype.names:
@@ -170,23 +176,11 @@ class Provision(NamedTuple):
         """Take over what belongs to the tuples or ghosts of a window. moved: from which sequence
         numbers to which."""
         if number >= self.streams:
-            each, name, width = old.shares[number - self.streams], "notes", NOTE_WORDS
-            target = new.shares[number - self.streams]
-        elif self.has_queues:
-            each, name, width = old.shares[number], "entries", QUEUE_HALVES
-            target = new.shares[number]
-        else:
+            _carry_each(old, new, number, moved, ("notes", NOTE_WORDS))
             return
-        views = (old.words, new.words) if name == "notes" else (old.halves, new.halves)
-        starts = (int(each[name]), int(target[name]))
-        masks = (int(old.windows["mask"][number]), int(new.windows["mask"][number]))
-        places = [
-            start + width * (sequences & mask)
-            for start, sequences, mask in zip(starts, moved, masks, strict=True)
-        ]
-        for word in range(width):
-            views[1][places[1] + word] = views[0][places[0] + word]
-        if number < self.streams:
+        _carry_each(old, new, number, moved, ("numbers", 1))
+        if self.has_queues:
+            _carry_each(old, new, number, moved, ("entries", QUEUE_HALVES))
             self._carry_queue(old, new, number, moved)
 
     def _carry_queue(self, old: Any, new: Any, number: int, moved: tuple[Any, Any]) -> None:
@@ -203,6 +197,21 @@ class Provision(NamedTuple):
         new.words[target : target + QUEUE_WORDS] = old.words[source : source + QUEUE_WORDS]
         ends = new.words[target : target + 2 * LEVELS]
         ends[:] = np.where(ends < 0, ends, placed[ends & mask])
+
+
+def _carry_each(
+    old: Any, new: Any, number: int, moved: tuple[Any, Any], what: tuple[str, int]
+) -> None:
+    """Take over so many words, or halves of entries, of each tuple of a window."""
+    name, width = what
+    share = number % len(old.shares)
+    places = [
+        int(state.shares[name][share]) + width * (sequences & int(state.windows["mask"][number]))
+        for state, sequences in zip((old, new), moved, strict=True)
+    ]
+    source, target = (old.halves, new.halves) if name == "entries" else (old.words, new.words)
+    for word in range(width):
+        target[places[1] + word] = source[places[0] + word]
 
 
 _BY_KEY: Final = 1

@@ -137,6 +137,29 @@ class Windows:
         times: Words = self.state.records["ts"][start + (sequences & (self.size(number) - 1))]
         return times
 
+    def marks(self, number: int, sequences: Words) -> Words:
+        """The marks on tuples."""
+        start = int(self.state.windows["ring"][number])
+        marks: Words = self.state.records["marks"][start + (sequences & (self.size(number) - 1))]
+        return marks
+
+    def numbers(self, number: int, sequences: Words) -> Words:
+        """The numbers of tuples of a stream under a budget."""
+        start = int(self.state.shares["numbers"][number])
+        numbers: Words = self.state.words[start + (sequences & (self.size(number) - 1))]
+        return numbers
+
+    def set_numbers(self, number: int, sequences: Words, numbers: Words) -> None:
+        """Give tuples their numbers, which they had before."""
+        start = int(self.state.shares["numbers"][number])
+        self.state.words[start + (sequences & (self.size(number) - 1))] = numbers
+
+    def set_marks(self, number: int, marks: Words) -> None:
+        """Mark the tuples of a window, oldest first."""
+        start = int(self.state.windows["ring"][number])
+        places = start + (self.live_sequences(number) & (self.size(number) - 1))
+        self.state.records["marks"][places] = marks
+
     def keys(self, number: int) -> Words:
         """The key words of a window's tuples, oldest first."""
         start = int(self.state.windows["ring"][number])

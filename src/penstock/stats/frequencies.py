@@ -17,7 +17,7 @@ from penstock.state.directory import slot
 from penstock.state.jit import kernel
 from penstock.state.prefetch import prefetch
 
-__all__ = ["WAYS", "add", "count", "prepare", "scale"]
+__all__ = ["WAYS", "add", "add_all", "count", "prepare", "scale"]
 
 WAYS: Final = 4
 _ENTRY: Final = 2  # words: the key and its count
@@ -51,6 +51,13 @@ def add(words: Words, floats: Any, table: Any, key: int, weight: float) -> None:
             least = entry
     words[least] = key
     floats[least + 1] += weight
+
+
+@kernel
+def add_all(words: Words, floats: Any, table: Any, keys: Words, weights: Any) -> None:
+    """Count keys that have come so often."""
+    for each in range(len(keys)):
+        add(words, floats, table, keys[each], weights[each])
 
 
 @kernel

@@ -88,8 +88,7 @@ def give(state: State, path: int, words: Words, weights: Any) -> None:
     """Take frequencies as they are given, the least first, and learn none."""
     table = state.tables[path]
     table.given = 1
-    for each in range(len(words)):
-        frequencies.add(state.words, state.floats, table, words[each], weights[each])
+    frequencies.add_all(state.words, state.floats, table, words, weights)
 
 
 @kernel

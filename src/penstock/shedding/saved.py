@@ -1,0 +1,168 @@
+"""What a shedder knows, as tables that can be kept: to go on elsewhere, under any plan.
+
+numbers    of the budget and of each stream's share
+learned    what is known of ages and stays
+groups     the sums of lost results by group
+counts     the keys of each path and how often they came
+sample     the values of each path
+totals     of each path's table
+ghosts     of one stream: times, words, marks, notes, and the columns that were kept
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.shedding import ghosts
+from penstock.shedding.shedder import Shedder
+from penstock.state.arena import Words
+from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS
+from penstock.state.storage import as_kept
+from penstock.state.windows import Windows
+from penstock.stats import frequencies
+from penstock.stats.tables import BY_KEY, BY_ORDER
+
+__all__ = ["load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
+
+_OF_BUDGET: Final = (
+    "instant", "random", "sampling", "threshold", "growth", "grown_at", "arrivals", "learns",
+    "certain",
+)  # fmt: skip
+_OF_SHARE: Final = ("shed", "lost", "numbered")
+_OF_TABLE: Final = ("filled", "since", "total", "given")
+
+
+def save(shedder: Shedder) -> dict[str, pa.Table]:
+    """All that does not belong to one tuple."""
+    state = shedder.windows.state
+    numbers: dict[str, Any] = {name: [state.budget[name][0]] for name in _OF_BUDGET}
+    numbers |= {name: [state.shares[name].tolist()] for name in _OF_SHARE}
+    saved = {"numbers": pa.table(numbers)}
+    learned = [state.words[start : start + count] for start, count in _learned(shedder.windows)]
+    if learned:
+        saved["learned"] = pa.table({"words": np.concatenate(learned)})
+    if shedder.windows.has_ghosts:
+        start = int(state.budget["groups"][0])
+        saved["groups"] = pa.table({"sums": state.floats[start : start + GROUPS]})
+    saved["totals"] = pa.table({name: state.tables[name] for name in _OF_TABLE})
+    counts: list[tuple[Words, Words, Any]] = []
+    samples: list[tuple[Words, Words]] = []
+    for path, table in enumerate(state.tables):
+        start = int(table.start)
+        if table.kind == BY_KEY:
+            entries = np.arange(start, start + 2 * frequencies.WAYS * int(table.places), 2)
+            used = entries[state.floats[entries + 1] > 0.0]
+            counts.append((np.full(len(used), path), state.words[used], state.floats[used + 1]))
+        elif table.kind == BY_ORDER:
+            words = state.words[start : start + int(table.filled)]
+            samples.append((np.full(len(words), path), words))
+    if counts:
+        columns = [np.concatenate(each) for each in zip(*counts, strict=True)]
+        saved["counts"] = pa.table(columns, ["path", "key", "count"])
+    if samples:
+        columns = [np.concatenate(each) for each in zip(*samples, strict=True)]
+        saved["sample"] = pa.table(columns, ["path", "word"])
+    return saved
+
+
+def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
+    """Know what was saved, as far as these limits need it."""
+    state = shedder.windows.state
+    load_numbers(shedder, saved["numbers"])
+    spans = _learned(shedder.windows)
+    if "learned" in saved and len(saved["learned"]) == sum(count for _, count in spans):
+        words = saved["learned"]["words"].to_numpy()
+        for start, count in spans:
+            state.words[start : start + count] = words[:count]
+            words = words[count:]
+    if "groups" in saved and shedder.windows.has_ghosts:
+        start = int(state.budget["groups"][0])
+        state.floats[start : start + GROUPS] = saved["groups"]["sums"].to_numpy()
+    totals = saved["totals"].to_pydict()
+    for path, table in enumerate(state.tables):
+        table.total = totals["total"][path]
+        if table.kind == BY_KEY and "counts" in saved and not table.given:
+            rows = saved["counts"]["path"].to_numpy() == path
+            keys = saved["counts"]["key"].to_numpy()[rows]
+            frequencies.add_all(
+                state.words, state.floats, table, keys, saved["counts"]["count"].to_numpy()[rows]
+            )
+        elif table.kind == BY_ORDER and "sample" in saved:
+            words = saved["sample"]["word"].to_numpy()[saved["sample"]["path"].to_numpy() == path]
+            count = min(len(words), int(table.places))
+            start = int(table.start)
+            state.words[start : start + count] = words[:count]
+            table.filled, table.since = count, count  # in order when the next one comes
+
+
+def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
+    """Have the numbers of the budget and the shares that were saved."""
+    state = shedder.windows.state
+    (numbers,) = saved.to_pylist()
+    for name in _OF_BUDGET:
+        state.budget[name] = numbers[name]
+    for name in _OF_SHARE:
+        state.shares[name] = numbers[name]
+    state.budget["learns"] |= shedder.goes_by_worth
+
+
+def _learned(windows: Windows) -> list[tuple[int, int]]:
+    """Where the words of ages and stays are, and how many."""
+    provision, shares = windows.provision, windows.state.shares
+    assert provision is not None, "a shedder has limits"
+    spans = []
+    for share in shares:
+        if provision.has_ages:
+            spans.append((int(share.ages), 3 * AGES))
+        elif provision.has_queues:
+            spans.append((int(share.levels) + 2 * LEVELS, LEVELS))
+    return spans
+
+
+def save_ghosts(shedder: Shedder, stream: int) -> pa.Table:
+    """The ghosts of a stream, oldest first."""
+    windows, number = shedder.windows, shedder.windows.streams + stream
+    state, payload = windows.state, windows.payloads[number]
+    live = windows.live_sequences(number)
+    window = state.windows[number]
+    columns: dict[str, Any] = {"ts": windows.timestamps(number, live)}
+    for word in range(int(window.words)):
+        records = state.paths["ring"][int(window.paths) + word] + (live & int(window.mask))
+        columns[f"word {word}"] = state.records["key"][records]
+        if word == 0:
+            columns["marks"] = state.records["marks"][records]
+    notes = int(state.shares["notes"][stream]) + NOTE_WORDS * (live & int(window.mask))
+    columns["instant"], columns["number"] = state.words[notes + 1], state.words[notes + 2]
+    if payload is not None:
+        for name in payload.columns:
+            columns[f"column {name}"] = payload.take(name, live)
+    return pa.table(columns)
+
+
+def load_ghosts(shedder: Shedder, stream: int, saved: pa.Table, watermark: int) -> None:
+    """Have ghosts again that were saved."""
+    windows, number = shedder.windows, shedder.windows.streams + stream
+    if not len(saved) or not windows.has_ghosts:
+        return
+    windows.reserve({number: len(saved)}, watermark)
+    first = windows.head(number)
+    payload = windows.payloads[number]
+    if payload is not None:
+        table = saved.combine_chunks()
+        arrays = {name: as_kept(table[f"column {name}"].chunk(0)) for name in payload.columns}
+        payload.write(arrays, first)
+    ts = saved["ts"].to_numpy().astype(np.int64)
+    names = [name for name in saved.column_names if name.startswith("word ")]
+    words = np.stack([saved[name].to_numpy() for name in names])
+    marks = saved["marks"].to_numpy().astype(np.int64)
+    notes = np.stack([saved["instant"].to_numpy(), saved["number"].to_numpy()])
+    done = 0
+    while done < len(ts):
+        done = ghosts.raise_all(windows.state, stream, (ts, words, marks, notes), done)
+        if done < len(ts):
+            windows.make_index_room()
+    windows.state.shares["noted"][stream] = windows.head(number)
