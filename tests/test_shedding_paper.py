@@ -60,9 +60,9 @@ def test_life_is_above_random_and_below_prob(pair: Pair) -> None:
 
 
 def test_expected_life_does_not_beat_prob() -> None:
-    """The paper expects more of it than of life. It has that, but not more than prob.
+    """The paper expects more of it than of life, and it gives that, but no more than prob.
 
-    Where it has, it is by less than 2 %: little memory shared by streams whose hot keys differ.
+    But for a few settings, by less than 2 %: little memory shared by steep, uncorrelated streams.
     """
     pairs = [UNIFORM, zipf_keys((0.5, 0.5)), CORRELATED, STEEPER, SHUFFLED[0], SHUFFLED[1]]
     pairs.append(zipf_keys((2.0, 2.0), shuffle=1))
