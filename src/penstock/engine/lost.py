@@ -28,11 +28,11 @@ def are_lost(rows: Words) -> Flags:
 
 def count_lost(windows: Windows, binding: Binding, rows: Words) -> None:
     """Verify candidates that have ghosts, and count those that hold."""
-    is_ghost = rows[:-1] < 0
-    patterns, which = np.unique(is_ghost, axis=1, return_inverse=True)
-    for number in range(patterns.shape[1]):
-        chosen = np.ascontiguousarray(rows[:, which == number])
-        pattern = patterns[:, number]
+    streams = np.arange(len(rows) - 1)
+    which = (rows[:-1] < 0).T @ (1 << streams)  # one bit for each stream that has a ghost
+    for bits in np.flatnonzero(np.bincount(which)):
+        chosen = np.ascontiguousarray(rows[:, which == bits])
+        pattern = bits >> streams & 1 == 1
         for held in _held(windows, binding, chosen, pattern):
             # As they were found: what is a ghost is told by its sign.
             signed = np.ascontiguousarray(np.where(pattern[:, None], ~held[:-1], held[:-1]))

@@ -270,8 +270,22 @@ class Windows:
         return all(indexes.has_room(self.state, number) for number in range(len(self._sizes)))
 
     def make_index_room(self) -> None:
-        """A larger directory, or the same without its dead keys. Tuples stay where they are."""
-        self._rebuild(self._directory_sizes(), self._sizes, [])
+        """Larger directories, or the same without their dead keys. Tuples stay where they are, and
+        all that is not in a directory is copied as it is."""
+        old, sizes = self.state, self._directory_sizes()
+        *_, old_budget, old_end = self._layout(old.directories["places"].tolist(), self._sizes)
+        _, starts, budget, end = self._layout(sizes, self._sizes)
+        arena = self.memory.allocate(end)
+        before, held = min(starts, default=budget), old.words.view(np.uint8)
+        arena[:before] = held[:before]
+        arena[budget:end] = held[old_budget:old_end]
+        new = view(arena, self._paths.shape)
+        new.directories["start"] = np.array(starts) // _WORD
+        new.directories["places"] = sizes
+        if self.provision is not None:
+            self.provision.place(new, budget // _WORD, self._sizes)
+        _index_anew(new)
+        self._use(new)
 
     def shrink(self) -> None:
         """Give back what a burst left: rings of which less than an eighth is in use."""
@@ -472,6 +486,21 @@ def _copy_rings(old: State, new: State, number: int) -> None:
         source, target = int(old.paths["ring"][path]), int(new.paths["ring"][path])
         copied = old.words[source * stride : (source + size) * stride]
         new.words[target * stride : (target + size) * stride] = copied
+
+
+@kernel
+def _index_anew(state: State) -> None:
+    """Fill empty directories with the tuples of all windows."""
+    for number in range(len(state.directories)):
+        directory.clear(state, number)
+    for path in range(len(state.paths)):
+        if state.paths[path].kind == indexes.HASH:
+            window = state.windows[state.paths[path].window]
+            for sequence in range(window.tail, window.head):
+                record = word_at(state, path, sequence)
+                if not record.marks & (DEAD | MUTE):
+                    entry = indexes.locate(state, path, record.key)
+                    indexes.insert(state, path, sequence, entry)
 
 
 @kernel
