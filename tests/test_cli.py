@@ -293,6 +293,72 @@ def test_late_rows_fail_the_command_where_asked(tmp_path: Path) -> None:
     assert in_order.exit_code == 0, in_order.output
 
 
+def loss_of(result: Result) -> tuple[int, int]:
+    """Rows that were shed and results that were lost, by the summary."""
+    found = re.search(
+        r"^shed +([\d,]+) tuples\nlost +([\d,]+) results, recall ([\d.]+)%$",
+        result.stdout,
+        re.MULTILINE,
+    )
+    assert found, result.output
+    shed, lost = (int(number.replace(",", "")) for number in found.groups()[:2])
+    assert (found[3] == "100.0") == (lost == 0)
+    return shed, lost
+
+
+@pytest.mark.parametrize("policy", [None, "random", "oldest", "life"])
+@pytest.mark.parametrize("batch_rows", [7, 100_000])
+def test_under_a_budget_it_says_what_is_lost(
+    tmp_path: Path, policy: str | None, batch_rows: int
+) -> None:
+    left, right = files(tmp_path)
+    out = tmp_path / "out.parquet"
+    arguments = ("join", left, right, *WITHIN, "-o", out, "--force", "--batch-rows", batch_rows)
+    chosen = () if policy is None else ("--shed", policy, "--seed", 5)
+    result = run(*arguments, "--memory", "10 rows", *chosen)
+    assert result.exit_code == 0, result.output
+    shed, lost = loss_of(result)
+    every, found = expected(stream(300, 1), stream(200, 2, 1.5), 30, 30), pairs(read(out), "a", "b")
+    assert found < every
+    assert shed > 0
+    assert lost == every.total() - found.total()
+    said = f"warning: {lost:,} of {every.total():,} results were lost, since {shed:,} rows were"
+    assert said in result.stderr
+    # What it advises is enough.
+    advice = re.search(
+        r"--memory '(\d+ rows)' is enough to lose none$", result.stderr, re.MULTILINE
+    )
+    assert advice
+    result = run(*arguments, "--memory", advice[1], *chosen)
+    assert loss_of(result) == (0, 0)
+    assert result.stderr == ""
+    assert pairs(read(out), "a", "b") == every
+
+
+def test_losses_are_told_by_a_sample_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.shedding.shedder._ALL_GHOSTS", 32)
+    left, right = files(tmp_path)
+    result = run("join", left, right, *WITHIN, "-o", tmp_path / "o.csv", "--memory", "10 rows")
+    assert result.exit_code == 0, result.output
+    assert re.search(
+        r"^lost +about \S+ \(\S+ to \S+\) results, recall [\d.]+%$", result.stdout, re.MULTILINE
+    )
+    assert re.search(
+        r"^warning: about \S+ \(\S+ to \S+\) of about \S+ results were lost", result.stderr
+    )
+    assert "is enough" not in result.stderr
+
+
+def test_only_a_memory_that_is_surely_enough_is_advised(tmp_path: Path) -> None:
+    left = write(tmp_path / "a.parquet", shuffled(stream(300, 1), 20))
+    right = write(tmp_path / "b.parquet", stream(300, 2))
+    arguments = ("join", left, right, *WITHIN, "--lateness", "1 minute", "-q")
+    result = run(*arguments, "-o", tmp_path / "out.csv", "--memory", "10 rows")
+    assert result.exit_code == 0, result.output
+    (line,) = result.stderr.splitlines()
+    assert line.endswith(" rows were dropped to keep within --memory")
+
+
 @pytest.mark.parametrize(
     ("first", "warned"), [(1_700_000_000, True), (1_700_000_000_000, True), (1 << 50, False)]
 )
@@ -381,6 +447,13 @@ def test_what_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
         ({"--within": "soon"}, "write a number and a unit"),
         ({"--lateness": "5 parsecs"}, "unknown unit 'parsecs'"),
         ({"--left-index": "tree"}, "no index is called 'tree'"),
+        ({"--shed": "prob"}, "without --memory none are; give --memory, such as '100000 rows'"),
+        ({"--seed": "0"}, "--seed 0 says how rows are dropped, and without --memory none are"),
+        ({"--memory": "12"}, "memory must be a number of rows or of bytes"),
+        ({"--memory": "9 B"}, "is too little: the join takes"),
+        ({"--memory": "9 rows", "--shed": "best"}, "shed must be one of ('random', 'oldest'"),
+        ({"--memory": "9 rows", "--seed": "-1"}, "seed must be a whole number, 0 or more, got -1"),
+        ({"--memory": "9 rows", "--within": "5 rows"}, "windows of ['5 rows'] count tuples"),
         ({"--names": "x"}, "--names needs two different names, got 'x'"),
         ({"--names": "x,x"}, "--names needs two different names"),
         ({"--on": "ts=k"}, "name columns of the same kind with --on"),
@@ -460,7 +533,7 @@ class Recorder:
 
     @property
     def metrics(self) -> Any:
-        return type("Metrics", (), {"live": 0})
+        return type("Metrics", (), {"live": 0, "ghosts": 0, "lost": 0})
 
     @staticmethod
     def rows(count: int) -> pa.Table:

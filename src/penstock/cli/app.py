@@ -13,7 +13,8 @@ from penstock.cli.demo import run_demo
 from penstock.cli.demo_embedded import run_embedded_demo
 from penstock.cli.display import failures_shown
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
-from penstock.cli.request import both_sides, key_columns, stream_names
+from penstock.cli.request import both_sides, key_columns, memory_limits, stream_names
+from penstock.model.limits import POLICIES
 from penstock.runtime.late import KEPT_LATE_ROWS
 
 __all__ = ["app", "main"]
@@ -131,6 +132,25 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
             help=f"Exit with code {_LATE_EXIT_CODE} if rows came late; files are written anyway.",
         ),
     ] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Most to keep, such as '100000 rows' or '512 MiB'; what is too much is dropped.",
+        ),
+    ] = None,
+    shed: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            help=f"With --memory, what goes first: {', '.join(POLICIES)}.",
+            show_default="prob",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="NUMBER", help="With --memory, other random draws."),
+    ] = None,
     names: Annotated[
         str | None,
         typer.Option(
@@ -175,6 +195,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                 out=out,
                 late=late,
                 lateness=lateness,
+                limits=memory_limits(memory, shed, seed),
                 batch_rows=batch_rows,
                 force=force,
                 quiet=quiet,

@@ -22,11 +22,14 @@ from rich.progress import (
 from penstock.cli.comparison import Columns, check_comparable, comparable
 from penstock.cli.display import consoles, lateness_text, say, short
 from penstock.cli.errors import CommandError
-from penstock.cli.join_files import Side, Totals, join_files
+from penstock.cli.join_files import LIMITED_PIECE_ROWS, Side, Totals, join_files
+from penstock.cli.losses import loss_lines, warn_of_loss
 from penstock.cli.output import Output
 from penstock.cli.request import late_path
 from penstock.cli.source import Source, open_source
+from penstock.model.limits import Limits
 from penstock.model.stream import Stream
+from penstock.runtime.metrics import Metrics
 from penstock.window_join import WindowJoin
 
 __all__ = ["JoinRequest", "SideRequest", "run_join"]
@@ -46,12 +49,15 @@ class SideRequest:
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """late: the file whose name, with a stream's put in, takes that stream's late rows."""
+    """late: the file whose name, with a stream's put in, takes that stream's late rows.
+    limits: None for all the memory that the windows need.
+    """
 
     sides: Sequence[SideRequest]
     out: Path
     late: Path | None
     lateness: str
+    limits: Limits | None
     batch_rows: int
     force: bool
     quiet: bool
@@ -69,8 +75,9 @@ def run_join(request: JoinRequest) -> int:
     )
     outputs = _outputs(request)
     sources = _sources(request)
+    most_rows = request.batch_rows if request.limits is None else LIMITED_PIECE_ROWS
     sides = [
-        Side(asked.name, asked.time, source)
+        Side(asked.name, asked.time, source, most_rows)
         for asked, source in zip(request.sides, sources, strict=True)
     ]
     out, err = consoles()
@@ -83,13 +90,18 @@ def run_join(request: JoinRequest) -> int:
             query.start(
                 indexes={side.name: side.index for side in request.sides},
                 schemas={side.name: side.source.schema for side in sides},
+                limits=request.limits,
             )
         )
         totals = join_files(join, sides, files[0], late, report)
+        metrics = join.metrics
     elapsed = time.perf_counter() - started
     if not request.quiet:
-        _summarise(out, sides, totals, request.out, elapsed)
+        loss = None if request.limits is None else metrics
+        _summarise(out, sides, totals, loss, request.out, elapsed)
     _warn_of_late(err, sides, {name: file.path for name, file in late.items()})
+    if request.limits is not None:
+        warn_of_loss(err, request.limits, metrics, sides, totals)
     return sum(side.late for side in sides)
 
 
@@ -179,12 +191,18 @@ def _progress(
 
 
 def _summarise(
-    console: Console, sides: Sequence[Side], totals: Totals, out: Path, elapsed: float
+    console: Console,
+    sides: Sequence[Side],
+    totals: Totals,
+    loss: Metrics | None,
+    out: Path,
+    elapsed: float,
 ) -> None:
     rows = sum(side.rows for side in sides)
     lines = [(side.name, f"{side.rows:,} rows, {side.late:,} late") for side in sides]
+    lines.append(("results", f"{totals.results:,} rows in {out}"))
+    lines += [] if loss is None else loss_lines(loss)
     lines += [
-        ("results", f"{totals.results:,} rows in {out}"),
         ("peak live", f"{totals.peak_live:,} tuples"),
         ("elapsed", f"{elapsed:.2f} s, {short(rows / max(elapsed, 1e-9))} rows/s"),
     ]

@@ -5,7 +5,9 @@ window holds more than its length and a batch or so, and rows in order are never
 A side that has ended no longer holds back the watermark.
 
 A common key can make millions of results out of a batch, and they all come at once. So a
-batch is pushed in pieces, small at first, that grow while few results come of them.
+batch is pushed in pieces, small at first, that grow while few results come of them. Lost
+results count too, so that the pieces are the same whatever memory a join is limited to. And
+they stay small there: what one side is ahead by takes memory from what can match now.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from penstock.cli.source import Source
 from penstock.runtime.intake import MAX_TS
 from penstock.runtime.join import Join
 
-__all__ = ["Side", "Totals", "join_files"]
+__all__ = ["LIMITED_PIECE_ROWS", "Side", "Totals", "join_files"]
 
+LIMITED_PIECE_ROWS: Final = 1024  # more are hardly faster
 _FIRST_PIECE_ROWS: Final = 256
 _RESULTS_AT_ONCE: Final = 1 << 20
 
@@ -33,7 +36,8 @@ _RESULTS_AT_ONCE: Final = 1 << 20
 class Side:
     """One file on its way through the join.
 
-    rest: what was read but not yet pushed. piece_rows: how much of it to push next.
+    most_rows: to push at once. rest: what was read but not yet pushed. piece_rows: how much of
+    it to push next.
     newest_us: the highest event time so far. disorder_us: the furthest that a row was
     behind an earlier one; with this lateness none would be late.
     """
@@ -41,6 +45,7 @@ class Side:
     name: str
     time: str
     source: Source
+    most_rows: int = _RESULTS_AT_ONCE
     rows: int = 0
     late: int = 0
     newest_us: int | None = None
@@ -61,7 +66,7 @@ class Side:
         """Account for rows that the join has taken, and for what came of them."""
         self.rows += batch.num_rows
         right_size = batch.num_rows * _RESULTS_AT_ONCE // max(results, 1)
-        self.piece_rows = max(1, min(2 * self.piece_rows, right_size))
+        self.piece_rows = max(1, min(2 * self.piece_rows, right_size, self.most_rows))
         times = _times_us(batch.column(self.time))
         if self.newest_us is not None:
             times = np.concatenate(([self.newest_us], times))
@@ -72,10 +77,18 @@ class Side:
 
 @dataclass
 class Totals:
-    """What the join has done so far."""
+    """What the join has done so far.
+
+    due: results, and those that are lost. held: tuples in the windows, and those that would be
+    there had they not been shed. enough_rows: the windows would not have held more than these,
+    even in the middle of a piece.
+    """
 
     results: int = 0
     peak_live: int = 0
+    due: int = 0
+    held: int = 0
+    enough_rows: int = 0
 
 
 def join_files(
@@ -100,7 +113,10 @@ def join_files(
             if side.name in late:
                 late[side.name].write(drained[side.name])
         totals.results += table.num_rows
-        totals.peak_live = max(totals.peak_live, join.metrics.live)
+        metrics = join.metrics
+        totals.peak_live = max(totals.peak_live, metrics.live)
+        totals.due = totals.results + (metrics.lost or 0)
+        totals.held = metrics.live + metrics.ghosts
         report(totals)
 
     while running := [side for side in sides if not side.ended]:
@@ -110,9 +126,10 @@ def join_files(
             side.ended = True
             took(join.advance(side.name, MAX_TS))
         else:
-            table = join.push({side.name: piece})
-            side.saw(piece, table.num_rows)
-            took(table)
+            totals.enough_rows = max(totals.enough_rows, totals.held + piece.num_rows)
+            before = totals.due
+            took(join.push({side.name: piece}))
+            side.saw(piece, totals.due - before)
     took(join.finish())
     return totals
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from penstock.cli.compression import inner_name
 from penstock.cli.errors import CommandError
+from penstock.model.limits import Limits
 
-__all__ = ["both_sides", "key_columns", "late_path", "stream_names"]
+__all__ = ["both_sides", "key_columns", "late_path", "memory_limits", "stream_names"]
 
 Names = Sequence[str]
 
@@ -58,6 +59,19 @@ def stream_names(left: Path, right: Path, given: str | None) -> list[str]:
     stems = [inner_name(path).stem for path in (left, right)]
     usable = stems[0] != stems[1] and all(stem.isidentifier() for stem in stems)
     return stems if usable else ["left", "right"]
+
+
+def memory_limits(memory: str | None, shed: str | None, seed: int | None) -> Limits | None:
+    """What the join may hold; None for all that it needs."""
+    if memory is not None:
+        return Limits(memory, shed="prob" if shed is None else shed, seed=seed or 0)
+    for option, value in (("--shed", shed), ("--seed", seed)):
+        if value is not None:
+            raise CommandError(
+                f"{option} {value} says how rows are dropped, and without --memory none are; "
+                "give --memory, such as '100000 rows' or '512 MiB', or leave it out"
+            )
+    return None
 
 
 def late_path(late: Path, name: str) -> Path:

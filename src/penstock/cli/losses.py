@@ -1,0 +1,62 @@
+"""What `penstock join --memory` says of the results that are missing.
+
+A memory is only called enough if it surely is: nothing would be shed with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from penstock.cli.display import say
+from penstock.cli.join_files import Side, Totals
+from penstock.model.limits import Limits
+from penstock.runtime.metrics import Metrics
+
+__all__ = ["loss_lines", "warn_of_loss"]
+
+
+def loss_lines(metrics: Metrics) -> list[tuple[str, str]]:
+    """The lines of the summary."""
+    lost, due = _lost_and_due(metrics)
+    # Rounded down: it is 100.0% only if nothing is lost.
+    recall = metrics.produced * 1000 // due / 10 if due else 100.0
+    return [
+        ("shed", f"{metrics.shed:,} tuples"),
+        ("lost", f"{_told(metrics, lost)} results, recall {recall:.1f}%"),
+    ]
+
+
+def warn_of_loss(
+    console: Console, limits: Limits, metrics: Metrics, sides: Sequence[Side], totals: Totals
+) -> None:
+    """Say how many results are missing, and with which memory they would not be."""
+    lost, due = _lost_and_due(metrics)
+    interval = metrics.lost_interval
+    if not lost and not (interval and interval[1]):
+        return
+    # By rows out of order, windows also hold tuples that have expired, and those may be more
+    # where none is shed; of sampled ghosts nobody knows how many there would be.
+    is_known = interval is None and not any(side.disorder_us for side in sides)
+    advice = ""
+    if is_known and limits.memory.rows is not None:
+        advice = f"; --memory '{totals.enough_rows} rows' is enough to lose none"
+    say(
+        console,
+        f"warning: {_told(metrics, lost)} of {'about ' if interval else ''}{due:,} results were "
+        f"lost, since {metrics.shed:,} rows were dropped to keep within --memory{advice}",
+        "bold yellow",
+    )
+
+
+def _lost_and_due(metrics: Metrics) -> tuple[int, int]:
+    assert metrics.lost is not None, "the command always has losses counted"
+    return metrics.lost, metrics.produced + metrics.lost
+
+
+def _told(metrics: Metrics, lost: int) -> str:
+    if metrics.lost_interval is None:
+        return f"{lost:,}"
+    low, high = metrics.lost_interval
+    return f"about {lost:,} ({low:,} to {high:,})"
