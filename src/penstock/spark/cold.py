@@ -35,14 +35,19 @@ __all__ = [
     "Manifest",
     "Segment",
     "Store",
+    "numbers_in",
     "read_flags",
+    "read_rows",
     "read_segment",
+    "tuples_in",
     "write_flags",
+    "write_rows",
     "write_segment",
 ]
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
 _TS: Final = "ts"
+_NUMBER: Final = "number"
 _COLUMN: Final = "column "  # before the names of columns, so that none can be called ts
 
 
@@ -70,11 +75,16 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Segment:
-    """number: its name in the store. rows: as written. newest: the greatest ts in it."""
+    """number: its name in the store. rows: as written. newest: the greatest ts in it.
+
+    first, last: under limits, the least and the greatest number of its tuples (survivors.py).
+    """
 
     number: int
     rows: int
     newest: int
+    first: int = 0
+    last: int = 0
 
 
 @dataclass
@@ -94,6 +104,10 @@ class Manifest:
     Where rows or arrivals are counted tuples wait, and have had their turn up to `released`.
     numbered: how many have been numbered. floors: for each stream, the time before which none
     is in its window.
+
+    Under limits, loss: how losses are counted; None without limits. ghosts: the segments of each
+    stream's ghosts. shed: tuples that were. lost, lost_variance: results that were, and how
+    uncertain that is.
     """
 
     query: Mapping[str, Any]
@@ -113,6 +127,11 @@ class Manifest:
     released: int = BEGINNING
     numbered: int = 0
     floors: list[int] = field(default_factory=list)
+    loss: str | None = None
+    ghosts: list[list[Segment]] = field(default_factory=list)
+    shed: int = 0
+    lost: float = 0.0
+    lost_variance: float = 0.0
 
     @classmethod
     def of(cls, binding: Binding, division: tuple[int, int]) -> Manifest:
@@ -145,10 +164,8 @@ class Manifest:
                 f"the checkpoint is of another version of penstock: {error}; "
                 "go on with that version, or use a new checkpoint"
             ) from error
-        manifest.segments = [
-            [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
-            for segments in manifest.segments
-        ]
+        manifest.segments = _segments(manifest.segments)
+        manifest.ghosts = _segments(manifest.ghosts)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
@@ -165,6 +182,11 @@ class Manifest:
             _check_kept(name, was, now, manifest.given[stream])
         manifest.columns, manifest.given = columns, given
         return manifest
+
+
+def _segments(lists: Sequence[Sequence[Any]]) -> list[list[Segment]]:
+    """Those that JSON has as objects."""
+    return [[Segment(**segment) for segment in segments] for segments in lists]
 
 
 def _columns(binding: Binding) -> list[dict[str, str]]:
@@ -236,24 +258,48 @@ def read_flags(text: str, count: int) -> Flags:
     return np.unpackbits(bits, count=count).astype(np.bool_)
 
 
-def write_segment(ts: Words, columns: Mapping[str, pa.Array]) -> bytes:
-    """The bytes of tuples, in kept types."""
-    names = [_TS, *(f"{_COLUMN}{name}" for name in columns)]
-    batch = pa.RecordBatch.from_arrays([pa.array(ts), *columns.values()], names)
+def write_segment(
+    ts: Words, columns: Mapping[str, pa.Array], numbers: Words | None = None
+) -> bytes:
+    """The bytes of tuples, in kept types; under limits with their numbers."""
+    named = {_TS: pa.array(ts)} if numbers is None else {_TS: pa.array(ts), _NUMBER: numbers}
+    named |= {f"{_COLUMN}{name}": array for name, array in columns.items()}
+    return write_rows(pa.RecordBatch.from_pydict(named))
+
+
+def write_rows(batch: pa.RecordBatch) -> bytes:
+    """The bytes of a segment, whatever it is of."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as writer:
         writer.write_batch(batch)
     return seal(sink.getvalue().to_pybytes(), str(batch.schema))
 
 
-def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) -> Arrivals:
-    """The tuples of a segment with ts of at least `after`; added columns are null."""
+def read_rows(binding: Binding, stream: int, data: bytes | None) -> pa.Table:
+    """What a segment of a stream has."""
     if data is None:
         raise SnapshotError(
             f"a segment of stream {binding.query.names[stream]!r} is missing from the state "
             "store; restore the checkpoint from a copy"
         )
-    table = pa.ipc.open_stream(unseal(data, "segment")).read_all().combine_chunks()
+    return pa.ipc.open_stream(unseal(data, "segment")).read_all().combine_chunks()
+
+
+def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) -> Arrivals:
+    """The tuples of a segment with ts of at least `after`."""
+    arrivals = tuples_in(binding, stream, read_rows(binding, stream, data))
+    alive = arrivals.ts >= after
+    return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))
+
+
+def numbers_in(table: pa.Table) -> Words:
+    """The numbers of a segment's tuples, under limits."""
+    numbers: Words = table[_NUMBER].to_numpy().astype(np.int64, copy=False)
+    return numbers
+
+
+def tuples_in(binding: Binding, stream: int, table: pa.Table) -> Arrivals:
+    """The tuples of a segment; added columns are null."""
     schema = binding.schemas[stream]
     assert schema is not None, "on Spark every stream's schema is known"
     ts: Words = table[_TS].to_numpy().astype(np.int64, copy=False)
@@ -263,6 +309,4 @@ def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) 
             columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
-    arrivals = taken_back(binding, stream, ts, columns)
-    alive = ts >= after
-    return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))
+    return taken_back(binding, stream, ts, columns)

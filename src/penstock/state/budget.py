@@ -6,7 +6,8 @@
     ...
     numbers     of the tuples of each window, by position: how many of its stream came before
     queues      of the windows whose tuples are kept in order of their worth (state.queue)
-    notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed
+    notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed; once
+                it has its columns, in the place of the first how many were laid before it
     counts      of the tables (stats)
     groups      of the ledger (shedding.ghosts)
     ages        of the policy that learns from them (shedding.ages)
@@ -75,7 +76,8 @@ BUDGET: Final = _record(
     ("stops", "i8"),  # whether candidates are verified before an instant ends
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
-    *((f"spare{number}", "i8") for number in range(2)),
+    ("levelled", "i8"),  # how many had arrived when all were given levels anew
+    ("spare0", "i8"),
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
@@ -90,7 +92,8 @@ SHARE: Final = _record(
     ("ages", "i8"),  # where what is learned of ages starts, in words
     ("numbers", "i8"),  # where the numbers of its tuples start, in words
     ("numbered", "i8"),  # the number of the next to come
-    *((f"spare{number}", "i8") for number in range(4)),
+    ("laid", "i8"),  # ghosts that were laid before the first of this arena
+    *((f"spare{number}", "i8") for number in range(3)),
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables
