@@ -14,14 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.engine.clock import BEGINNING
-from penstock.model.binding import Binding
 from penstock.model.limits import Limits
-from penstock.model.plan import Plan
-from penstock.spark.bucket import Bucket, Step
-from penstock.spark.hot import ProcessMemory
-from spark_files import ARROW, QUERY, SCHEMA, Source, batch, embedded, joined, rows_of, run
-from spark_simulator import AttemptStore, Committed
+from spark_files import QUERY, SCHEMA, Source, batch, joined, rows_of, run
 
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts", lateness="2 seconds")]
 BAND = ps.WindowJoin(STREAMS, where="abs(a.v - b.v) <= 40", within="5 seconds")
@@ -52,10 +46,10 @@ def test_what_is_missing_is_counted(
     query: ps.WindowJoin,
     limits: Limits,
 ) -> None:
-    """Five batches and a restart in their midst."""
-    batches = [both(number, 200) for number in range(5)]
+    """Three batches, and a restart before the last."""
+    batches = [both(number, 300) for number in range(3)]
     runs = []
-    for part in (range(3), range(3, 5)):
+    for part in (range(2), range(2, 3)):
         for number in part:
             for name, source in sources.items():
                 source.write(number, batches[number][name])
@@ -72,3 +66,34 @@ def test_what_is_missing_is_counted(
     assert all(each["live"] <= limits.memory.rows for each in counted)
     assert sum(each["shed"] for each in counted) > 500
     assert max(each["ghosts"] for each in counted) > 100
+
+
+def test_what_is_not_counted_is_null(
+    spark: SparkSession, sources: dict[str, Source], tmp_path: Path
+) -> None:
+    """And a limit in bytes holds for all buckets together."""
+    for name, table in both(0, 3000).items():
+        sources[name].write(0, table)
+    frames = {name: source.stream(spark) for name, source in sources.items()}
+    limits = Limits("2 MiB", shed="oldest", loss="off")
+    ran = run(QUERY.on_spark(frames, limits=limits, buckets=3), tmp_path)
+    (counted,) = counters_of([ran])
+    assert counted["lost"] is counted["lost_variance"] is None
+    assert counted["bytes"] <= 2 << 20
+    assert counted["live"] > 0
+    assert counted["ghosts"] == 0
+
+
+def test_what_cannot_be_limited(spark: SparkSession, sources: dict[str, Source]) -> None:
+    frames = {name: source.stream(spark) for name, source in sources.items()}
+    still = spark.createDataFrame([], SCHEMA)
+    limits = Limits("1000 rows")
+    with pytest.raises(ps.InputError, match="limits= is for streaming DataFrames"):
+        QUERY.on_spark(a=still, b=still, limits=limits)
+    semi = ps.WindowJoin(STREAMS, on="k", within="5 seconds", how="semi")
+    with pytest.raises(ps.InputError, match="cannot begin with a history"):
+        semi.on_spark(frames, limits=limits, initial={"a": still})
+    with pytest.raises(ps.PlanError, match=r"too little for 7 buckets.* is the least"):
+        QUERY.on_spark(frames, limits=Limits("300 KiB"), buckets=7)
+    with pytest.raises(ps.PlanError, match="left join cannot drop tuples"):
+        ps.WindowJoin(STREAMS, on="k", within="1 s", how="left").on_spark(frames, limits=limits)
