@@ -16,6 +16,7 @@ from penstock.model.arrival_time import ARRIVAL
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
+from penstock.runtime.estimate import Estimate, estimate
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
 from penstock.runtime.why import Why
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ARRIVAL",
+    "Estimate",
     "InputError",
     "Join",
     "Limits",
@@ -43,5 +45,6 @@ __all__ = [
     "Why",
     "WindowJoin",
     "__version__",
+    "estimate",
     "udf",
 ]

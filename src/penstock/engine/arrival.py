@@ -39,7 +39,7 @@ from typing import Any, Final
 
 from penstock.shedding import ages
 from penstock.shedding.ghosts import charge
-from penstock.shedding.shed import admit, learn, pass_instant
+from penstock.shedding.shed import admit, learn, pass_instant, prepare
 from penstock.shedding.victims import AGE
 from penstock.state import indexes, ring
 from penstock.state.arena import State, Words, has_budget, is_plain, record_at, word_at
@@ -288,6 +288,8 @@ def arrive(
         window = state.windows[number]
         ahead = min(window.cursor + _AHEAD, window.end - 1)
         indexes.prepare(state, window.paths, words[0, ahead])
+        if has_budget(state):
+            prepare(state, number, words[0, ahead])
         now, key = ts[window.cursor], words[0, window.cursor]
         ring.expire(state, number, min(now, state.join[0].watermark))
         if has_budget(state) and state.budget[0].ghost_paths > 0:

@@ -42,13 +42,13 @@ class ResultValues:
         (stream,) = {column.stream for column in expression.columns}
         return cls(expression, stream)
 
-    def of_tuples(self, stream: int, arrivals: Arrivals) -> npt.NDArray[np.float32]:
+    def of_tuples(self, stream: int, arrivals: Arrivals) -> npt.NDArray[np.float64]:
         """What results with these tuples are worth; nothing below zero, nor where it is null."""
         if stream != self.stream:
-            return np.ones(len(arrivals), np.float32)
+            return np.ones(len(arrivals), np.float64)
         worths = evaluated(self.expression, lambda _, name: arrivals.columns[name])
-        floats = pc.fill_null(worths.cast(pa.float32(), safe=False), 0.0).to_numpy()
-        return np.maximum(np.nan_to_num(floats), 0.0).astype(np.float32)
+        floats = pc.fill_null(worths.cast(pa.float64(), safe=False), 0.0).to_numpy()
+        return np.maximum(np.nan_to_num(floats), 0.0).astype(np.float64)
 
     def check(self, binding: Binding) -> None:
         """Refuse columns that are not kept, or are no numbers."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 
-__all__ = ["Metrics", "StreamMetrics", "shown_watermark"]
+__all__ = ["Metrics", "StreamMetrics", "shown_watermark", "time_text"]
 
 
 def shown_watermark(watermark: int) -> int | None:
@@ -16,16 +16,19 @@ def shown_watermark(watermark: int) -> int | None:
     return None if watermark == BEGINNING else watermark
 
 
+def time_text(ts: int) -> str:
+    """A time as users read it."""
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=ts)
+    except OverflowError:
+        return f"{ts:,} us"
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+
+
 def _text(watermark: int | None) -> str:
     if watermark is None:
         return "none yet"
-    if watermark == END_OF_TIME:
-        return "end of all streams"
-    try:
-        moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=watermark)
-    except OverflowError:
-        return f"{watermark:,} us"
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z"
+    return "end of all streams" if watermark == END_OF_TIME else time_text(watermark)
 
 
 def _size(count: int) -> str:

@@ -178,7 +178,7 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
         done += len(arrivals)
     if f"marks {name}" in sections and join.driver.shedder is not None:
         windows, marks = join.driver.windows, sections[f"marks {name}"]
-        windows.set_marks(stream, marks["marks"].to_numpy())
+        windows.add_marks(stream, marks["marks"].to_numpy())
         live = windows.live_sequences(stream)
         windows.set_numbers(stream, live, marks["number"].to_numpy())
     if f"waiting {name}" in sections:

@@ -54,14 +54,21 @@ def explain(
     failed = [text for holds, text in told if holds is False]
     undecided = [text for holds, text in told if holds is None]
     held = [text for holds, text in told if holds]
-    bad = [fate_text(each) for each in tuples if each.fate in _LOST]
-    good = [fate_text(each) for each in tuples if each.fate not in _LOST]
+    latest = max((each.ts for each in tuples if each.ts is not None), default=0)
+    gone = [each for each in tuples if each.fate in _LOST or _was_shed_before(each, latest)]
+    bad = [fate_text(each) for each in gone]
+    good = [fate_text(each) for each in tuples if each not in gone]
     if failed or bad:
         return Why(False, (*failed, *bad, *undecided, *held, *good))
     good += [f"{other}: no tuple given; these join if one of it fits too" for other in others]
     are_live = all(each.fate is Known.LIVE for each in tuples)
     joined = True if are_live and not others and not undecided else None
     return Why(joined, (*undecided, *held, *good))
+
+
+def _was_shed_before(each: Described, latest: int) -> bool:
+    """Whether a tuple was gone when the latest came, as far as times tell."""
+    return each.shed is not None and each.shed.instant < latest
 
 
 def _told_of_keys(tuples: Sequence[Described]) -> list[Told]:

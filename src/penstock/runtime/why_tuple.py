@@ -20,6 +20,7 @@ from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
 from penstock.runtime.intake import event_times
 from penstock.runtime.why_line import Line, line_of
+from penstock.runtime.why_shed import Shed, shed_of
 from penstock.runtime.why_where import passes_filters, where_columns
 from penstock.state.arena import Flags
 from penstock.state.keys import as_kind, key_words
@@ -46,6 +47,7 @@ class Known(Enum):
     NOT_SEEN = "not seen"
     MATCHED = "matched"
     UNTIMED = "untimed"
+    SHED = "shed"
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ class Described:
     number: which stream it is of. ts: None if it had the time of its arrival, and is no longer
     there to tell it. row: an array of one value for each column. line: what there is of its
     stream. index: where it is in that, None if it is not. of_key: which there have its key.
+    shed: what is known of it, if it was.
     """
 
     stream: str
@@ -68,6 +71,7 @@ class Described:
     line: Line
     index: int | None
     of_key: Flags
+    shed: Shed | None = None
 
 
 _FATES = {
@@ -86,6 +90,7 @@ _FATES = {
     Known.NOT_SEEN: "no such tuple is in its window: it has not arrived",
     Known.UNTIMED: "no such tuple is in its window: it has not arrived, or has left; when it "
     "arrived is not known",
+    Known.SHED: "{shed}",
 }
 
 
@@ -93,7 +98,8 @@ def fate_text(each: Described) -> str:
     """What became of a tuple, in words."""
     window = each.window
     begin = str(window).removeprefix("since ")
-    text = _FATES[each.fate].format(window=window, begin=begin, ended=_ended(window))
+    shed = "" if each.shed is None else each.shed.reason
+    text = _FATES[each.fate].format(window=window, begin=begin, ended=_ended(window), shed=shed)
     return f"{each.stream}: {text}"
 
 
@@ -143,6 +149,7 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
     if by_arrival and index is not None:
         ts = int(line.ts[index])
     of_key = line.same({name: arrays[name] for name in query.keys[stream]})
+    shed = None
     if schema is not None and _is_late(join, stream, arrays):
         fate = Known.LATE
     elif not passes_filters(binding, stream, arrays):
@@ -154,10 +161,14 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
     else:
         has_left = _is_full(join, stream, int(of_key[: line.live].sum()))
         meets = has_key and _has_values(binding, stream, arrays)
+        shed = shed_of(join, stream, ts, arrays)
         fate = _absent(query, stream, ts, join.clock.watermark, meets, has_left)
+        fate = fate if shed is None else Known.SHED
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
     window = query.windows[stream]
-    return Described(name, stream, ts, key, has_key, window, fate, arrays, line, index, of_key)
+    return Described(
+        name, stream, ts, key, has_key, window, fate, arrays, line, index, of_key, shed
+    )
 
 
 def _has_values(binding: Binding, stream: int, arrays: Mapping[str, pa.Array]) -> bool:

@@ -22,7 +22,7 @@ from penstock.state.arena import (
     record_at,
     word_at,
 )
-from penstock.state.budget import NOTE_WORDS
+from penstock.state.budget import ENTRY_WORDS, NOTE_WORDS
 from penstock.state.jit import kernel
 from penstock.state.losses import chance, count, lot, spread
 
@@ -85,11 +85,14 @@ def lay(state: State, number: int, sequence: int) -> None:
     window = state.windows[ghosts]
     record = record_at(state, number, sequence)
     level = 0
-    if share.entries > 0 and share.ages == 0:
+    if state.budget[0].stops:
+        pass  # the chance of a ghost must be told without it
+    elif share.levels > 0 and share.ages == 0:
         level = queue.level_of(state, number, sequence)
     elif state.budget[0].threshold < 1.0:
         level = level_now(state, number, sequence)
-    tuple_number = state.words[share.numbers + (sequence & state.windows[number].mask)]
+    place = sequence & state.windows[number].mask
+    tuple_number = state.words[share.entries + ENTRY_WORDS * place + 1]
     if not _is_kept(state, _lot(state, number, record.key, tuple_number), level):
         return
     own = state.windows[number]
@@ -176,8 +179,7 @@ def meet_all(state: State, rows: Words) -> None:
         if sequence >= 0:
             record = record_at(state, 0, sequence)
             if record.marks & (MATCHED | MET) == 0:
-                level = _level(record_at(state, streams + 1, ~rows[1, at]))
-                record.marks |= MET | (level << RANK_SHIFT)
+                record.marks |= MET
         else:
             record = record_at(state, streams, ~sequence)
             if record.marks & MATCHED == 0:

@@ -12,12 +12,32 @@ from penstock.shedding import ages
 from penstock.shedding.ghosts import has_room, lay
 from penstock.shedding.victims import AGE, victim
 from penstock.shedding.worth import level_now
-from penstock.state import queue, ring
-from penstock.state.arena import DEAD, MATCHED, MET, State, record_at
+from penstock.state import indexes, queue, ring
+from penstock.state.arena import DEAD, MATCHED, MET, State, is_plain, record_at
+from penstock.state.budget import ENTRY_WORDS
 from penstock.state.jit import kernel
 from penstock.stats import tables
 
-__all__ = ["admit", "learn", "level_anew", "pass_instant", "shed"]
+__all__ = ["admit", "learn", "level_anew", "pass_instant", "prepare", "shed"]
+
+
+@kernel
+def prepare(state: State, number: int, word: int) -> None:
+    """Have fetched what will be asked for: of an arrival to come, by its first word, and of the
+    tuples that are likely to go."""
+    if not state.budget[0].learns:
+        return
+    path = state.windows[number].paths
+    tables.prepare(state, path, word)
+    if is_plain(state):
+        tables.prepare(state, state.steps[number, 0].path, word)
+    if state.shares[number].levels == 0 or state.windows[number].live == 0:
+        return
+    share = state.shares[number]
+    if share.next >= state.windows[number].tail:
+        key = record_at(state, number, share.next).key
+        tables.prepare(state, state.steps[number, 0].path, key)
+        indexes.prepare(state, path, key)
 
 
 @kernel
@@ -36,9 +56,9 @@ def admit(state: State, number: int) -> None:
     """Give the newest tuple of a window its number, and its place among the others."""
     share, window = state.shares[number], state.windows[number]
     sequence = window.head - 1
-    state.words[share.numbers + (sequence & window.mask)] = share.numbered
+    state.words[share.entries + ENTRY_WORDS * (sequence & window.mask) + 1] = share.numbered
     share.numbered += 1
-    if share.entries == 0:
+    if share.levels == 0:
         return
     level = 0
     if state.budget[0].policy == AGE:
@@ -100,7 +120,7 @@ def pass_instant(state: State, now: int) -> bool:
 @kernel
 def level_anew(state: State, number: int) -> None:
     """Give all tuples of a window the levels that they have by what is known now."""
-    if state.shares[number].entries == 0 or state.budget[0].policy == AGE:
+    if state.shares[number].levels == 0 or state.budget[0].policy == AGE:
         return
     window = state.windows[number]
     for sequence in range(window.tail, window.head):

@@ -25,7 +25,7 @@ from penstock.shedding import ghosts
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
 from penstock.state.arena import Words
-from penstock.state.budget import GROUPS, NO_LIMIT, NOTE_WORDS, QUEUE_HALVES
+from penstock.state.budget import GROUPS, NO_LIMIT, NOTE_WORDS
 from penstock.state.keys import key_words
 from penstock.state.payload import Payload
 from penstock.state.pieces import in_pieces
@@ -37,6 +37,7 @@ __all__ = ["Shedder"]
 _ALL_GHOSTS: Final = 1 << 20  # are counted one by one, if nothing is said
 _SAMPLED_GHOSTS: Final = 1 << 12
 _FEW_GHOSTS: Final = 64
+_GROWTH: Final = 2  # as many as there are, times this, are made room for
 _GHOST_BYTES: Final = 128  # of a limit in bytes, about what a ghost takes with its indexes
 _PART: Final = 4  # of a limit in bytes, the most for ghosts
 _LEAST_CHUNK: Final = 256
@@ -133,16 +134,15 @@ class Shedder:
         row = self.windows.bytes_per_row
         return int(min(max(memory.bytes // (16 * row), _LEAST_CHUNK // 4), _MOST_CHUNK))
 
-    def write_values(self, stream: int, values: npt.NDArray[np.float32]) -> None:
+    def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
         """What tuples are worth that will be the next in a window's ring."""
         state = self.windows.state
-        if not state.shares[stream].entries:
+        start = int(state.shares["values"][stream])
+        if not start:
             return
-        state.budget["values"] = 1
-        entries = int(state.shares["entries"][stream])
         mask = int(state.windows["mask"][stream])
         places = (self.windows.head(stream) + np.arange(len(values))) & mask
-        state.halves[entries + QUEUE_HALVES * places + QUEUE_HALVES - 1] = values.view(np.int32)
+        state.floats[start + places] = values
 
     # Around a kernel.
 
@@ -188,7 +188,7 @@ class Shedder:
             self._thin(self.most_ghosts * 3 // 4)
             return
         rows = {
-            number: max(windows.live(number) // 2, _FEW_GHOSTS)
+            number: max(_GROWTH * windows.live(number), _FEW_GHOSTS)
             for number in range(self._streams, 2 * self._streams)
         }
         memory = self.limits.memory
@@ -200,7 +200,8 @@ class Shedder:
             self._thin(self.ghosts * 3 // 4)
             rows = dict.fromkeys(rows, _FEW_GHOSTS)
         windows.reserve(rows, watermark)
-        windows.make_index_room()
+        if not windows.has_index_room:
+            windows.make_index_room()
 
     def _thin(self, most: int) -> None:
         """Turn to a smaller sample, of so many ghosts at most."""

@@ -49,7 +49,7 @@ def level_now(state: State, number: int, sequence: int) -> int:
     """The level of a tuple of a stream, by what is known now."""
     others = state.join[0].streams - 1
     worth = state.shares[number].scale
-    if state.budget[0].values:
+    if state.shares[number].values > 0:
         worth *= queue.value_of(state, number, sequence)
     for depth in range(others):
         worth *= _rate(state, number, state.steps[number, depth], sequence)

@@ -128,7 +128,7 @@ class Survivors:
         self._check(stream, len(live), len(left))
         windows.set_numbers(stream, live, left)
         if f"marks {stream}" in record:
-            windows.set_marks(stream, record[f"marks {stream}"]["marks"].to_numpy())
+            windows.add_marks(stream, record[f"marks {stream}"]["marks"].to_numpy())
 
     def _fill_ghosts(
         self, stream: int, share: Share, record: dict[str, pa.Table], watermark: int

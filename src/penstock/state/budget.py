@@ -4,8 +4,10 @@
     shares      a SHARE record for each stream
     tables      a TABLE record for each path of a stream: how often its words come
     ...
-    numbers     of the tuples of each window, by position: how many of its stream came before
-    queues      of the windows whose tuples are kept in order of their worth (state.queue)
+    entries     of the tuples of each window, by position: its neighbours in the queue, and its
+                number, which tells how many of its stream came before
+    levels      of the queues, where tuples are kept in order of their worth (state.queue)
+    values      of the tuples, where the user says what results are worth
     notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed; once
                 it has its columns, in the place of the first how many were laid before it
     counts      of the tables (stats)
@@ -30,7 +32,7 @@ from penstock.model.plan import Plan
 from penstock.model.query import Query
 
 __all__ = [
-    "AGES", "BUDGET", "GROUPS", "LEVELS", "NOTE_WORDS", "NO_LIMIT", "QUEUE_HALVES", "QUEUE_WORDS",
+    "AGES", "BUDGET", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS", "NO_LIMIT", "QUEUE_WORDS",
     "SHARE", "TABLE", "Provision", "provision",
 ]  # fmt: skip
 
@@ -39,7 +41,7 @@ NO_LIMIT: Final = 1 << 62
 LEVELS: Final = 1024
 _BITS: Final = LEVELS // 64
 QUEUE_WORDS: Final = 3 * LEVELS + _BITS  # first and last tuple of each level, its stay; which have
-QUEUE_HALVES: Final = 4  # of each tuple: the one before, the one behind, the level, the value
+ENTRY_WORDS: Final = 2  # of each tuple: the ones before and behind, half a word each; its number
 GROUPS: Final = 1024
 AGES: Final = 32  # stretches of age, each with three numbers
 NOTE_WORDS: Final = 3  # of each ghost: where its tuple was, when it was shed, and its number
@@ -70,30 +72,30 @@ BUDGET: Final = _record(
     ("groups", "i8"),  # where the sums of lost results by group of keys start, in words
     ("arrivals", "i8"),  # since ages were last looked at
     ("stays", "i8"),  # whether it is learned how long tuples are kept
-    ("values", "i8"),  # whether tuples have values
     ("learns", "i8"),  # whether it is learned how often words come
     ("sign", "f8"),  # -1 while lost results that were counted are taken back
     ("stops", "i8"),  # whether candidates are verified before an instant ends
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
     ("levelled", "i8"),  # how many had arrived when all were given levels anew
-    ("spare0", "i8"),
+    *((f"spare{number}", "i8") for number in range(2)),
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
     ("shed", "i8"),  # tuples that were
     ("lost", "f8"),  # results that were, for want of a tuple of this stream
     ("scale", "f8"),  # what a tuple is worth whose partners come once each
-    ("entries", "i8"),  # where the queue's entries of its tuples start, in halves; 0 without
-    ("levels", "i8"),  # where the levels of the queue start, in words
+    ("entries", "i8"),  # where the entries of its tuples start, in words
+    ("levels", "i8"),  # where the levels of its queue start, in words; 0 without
+    ("values", "i8"),  # where the values of its tuples start, in words; 0 without
+    ("next", "i8"),  # who is likely to go next
     ("notes", "i8"),  # where the notes of its ghosts start, in words
     ("noted", "i8"),  # the first ghost whose columns have not been written
     ("floor", "i8"),  # ghosts from here on must stay readable
     ("ages", "i8"),  # where what is learned of ages starts, in words
-    ("numbers", "i8"),  # where the numbers of its tuples start, in words
     ("numbered", "i8"),  # the number of the next to come
     ("laid", "i8"),  # ghosts that were laid before the first of this arena
-    *((f"spare{number}", "i8") for number in range(3)),
+    *((f"spare{number}", "i8") for number in range(2)),
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables
@@ -114,6 +116,7 @@ class Provision(NamedTuple):
     has_ghosts: bool
     has_queues: bool
     has_ages: bool
+    has_values: bool
     tables: tuple[tuple[int, int, int], ...]
 
     def words(self, sizes: Sequence[int]) -> int:
@@ -130,13 +133,16 @@ class Provision(NamedTuple):
         """The one order in which all of it stands; the word behind it."""
         for stream in range(self.streams):
             if state is not None:
-                state.shares[stream].numbers = at
-            at += sizes[stream]
+                state.shares[stream].entries = at
+            at += sizes[stream] * ENTRY_WORDS
             if self.has_queues:
                 if state is not None:
-                    state.shares[stream].entries = 2 * at
-                    state.shares[stream].levels = at + sizes[stream] * QUEUE_HALVES // 2
-                at += sizes[stream] * QUEUE_HALVES // 2 + QUEUE_WORDS
+                    state.shares[stream].levels = at
+                at += QUEUE_WORDS
+            if self.has_values:
+                if state is not None:
+                    state.shares[stream].values = at
+                at += sizes[stream]
             if self.has_ghosts:
                 if state is not None:
                     state.shares[stream].notes = at
@@ -159,7 +165,7 @@ class Provision(NamedTuple):
         """Take over all that does not belong to one tuple."""
         for was, now, places in (
             (old.budget, new.budget, ("groups",)),
-            (old.shares, new.shares, ("entries", "levels", "notes", "ages", "numbers")),
+            (old.shares, new.shares, ("entries", "levels", "values", "notes", "ages")),
             (old.tables, new.tables, ("start",)),
         ):
             for name in was.dtype.names:
@@ -181,9 +187,10 @@ class Provision(NamedTuple):
         if number >= self.streams:
             _carry_each(old, new, number, moved, ("notes", NOTE_WORDS))
             return
-        _carry_each(old, new, number, moved, ("numbers", 1))
+        _carry_each(old, new, number, moved, ("entries", ENTRY_WORDS))
+        if self.has_values:
+            _carry_each(old, new, number, moved, ("values", 1))
         if self.has_queues:
-            _carry_each(old, new, number, moved, ("entries", QUEUE_HALVES))
             self._carry_queue(old, new, number, moved)
 
     def _carry_queue(self, old: Any, new: Any, number: int, moved: tuple[Any, Any]) -> None:
@@ -191,8 +198,8 @@ class Provision(NamedTuple):
         mask = int(old.windows["mask"][number])
         placed = np.zeros(mask + 1, np.int64)
         placed[moved[0] & mask] = moved[1]
-        entries = int(new.shares["entries"][number])
-        places = entries + QUEUE_HALVES * (moved[1] & int(new.windows["mask"][number]))
+        entries = 2 * int(new.shares["entries"][number])
+        places = entries + 2 * ENTRY_WORDS * (moved[1] & int(new.windows["mask"][number]))
         for link in (places, places + 1):
             links = new.halves[link]
             new.halves[link] = np.where(links < 0, links, placed[links & mask] & _LINK_MASK)
@@ -205,16 +212,15 @@ class Provision(NamedTuple):
 def _carry_each(
     old: Any, new: Any, number: int, moved: tuple[Any, Any], what: tuple[str, int]
 ) -> None:
-    """Take over so many words, or halves of entries, of each tuple of a window."""
+    """Take over so many words of each tuple of a window."""
     name, width = what
     share = number % len(old.shares)
     places = [
         int(state.shares[name][share]) + width * (sequences & int(state.windows["mask"][number]))
         for state, sequences in zip((old, new), moved, strict=True)
     ]
-    source, target = (old.halves, new.halves) if name == "entries" else (old.words, new.words)
     for word in range(width):
-        target[places[1] + word] = source[places[0] + word]
+        new.words[places[1] + word] = old.words[places[0] + word]
 
 
 _BY_KEY: Final = 1
@@ -236,7 +242,10 @@ def provision(query: Query, plan: Plan) -> Provision | None:
             # Ghosts are sampled by worth, whatever tuples are shed by.
             needed = by_worth or has_ghosts
             tables.append(_table(limits, isinstance(word, Equal), len(given)) if needed else _NONE)
-    return Provision(len(query.names), has_ghosts, by_worth or by_age, by_age, tuple(tables))
+    has_values = by_worth and limits.value is not None
+    return Provision(
+        len(query.names), has_ghosts, by_worth or by_age, by_age, has_values, tuple(tables)
+    )
 
 
 _NONE: Final = (0, 0, 0)

@@ -26,7 +26,7 @@ from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE, follow, link_to
 
 __all__ = [
-    "FREE", "check", "clear", "directory_size", "entry_words", "find", "has_room", "home",
+    "FREE", "check", "clear", "directory_size", "entry_words", "find", "forget", "has_room", "home",
     "insert", "is_free", "live_keys", "newest", "slot",
 ]  # fmt: skip
 
@@ -76,6 +76,19 @@ def clear(state: State, number: int) -> None:
     stride = entry_words(len(state.windows))
     for place in range(directory.places):
         state.halves[_links(directory.start + place * stride)] = FREE
+
+
+@kernel
+def forget(state: State, path: int) -> None:
+    """Take the tuples of one path out of all entries."""
+    descriptor = state.paths[path]
+    directory = state.directories[descriptor.directory]
+    stride = entry_words(len(state.windows))
+    for place in range(directory.places):
+        links = _links(directory.start + place * stride)
+        if state.halves[links] != FREE:
+            # Of nothing; where the link of the first window says that an entry is in use, so too.
+            state.halves[links + descriptor.window] = 0
 
 
 @kernel

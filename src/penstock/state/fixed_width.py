@@ -51,7 +51,9 @@ class FixedWidth:
         )
 
     def relocate(self, old: Words, new: Words, mask: int) -> None:
-        target = zeros(self._memory, (mask + 1,), self._dtype)
+        target = self._values  # in place, in a ring of the same size
+        if mask + 1 != len(target):
+            target = zeros(self._memory, (mask + 1,), self._dtype)
         self._values = moved(self._values, old, new, target)
         self._validity.relocate(old, new, mask + 1)
 

@@ -60,7 +60,8 @@ class Validity:
 
     def relocate(self, old: Words, new: Words, size: int) -> None:
         if self.valid is not None:
-            self.valid = moved(self.valid, old, new, self._memory.allocate(size))
+            target = self.valid if size == len(self.valid) else self._memory.allocate(size)
+            self.valid = moved(self.valid, old, new, target)
 
     @property
     def nbytes(self) -> int:

@@ -26,7 +26,7 @@ from penstock.state.prefetch import prefetch
 
 __all__ = [
     "BPLUS_TREE", "BUCKETS", "HASH", "KINDS", "SCAN", "TREES", "T_TREE", "clear", "first",
-    "following", "has_room", "insert", "locate", "newest", "older", "prepare", "remove",
+    "following", "forget", "has_room", "insert", "locate", "newest", "older", "prepare", "remove",
 ]  # fmt: skip
 
 HASH: Final = 0
@@ -51,6 +51,18 @@ def clear(state: State) -> None:
         directory.clear(state, number)
     for path in range(len(state.paths)):
         buckets.clear(state, path)
+        begin(state.paths[path])
+
+
+@kernel
+def forget(state: State, path: int) -> None:
+    """Empty the index of one path; keys keep their entries, which other windows share."""
+    kind = state.paths[path].kind
+    if kind == HASH:
+        directory.forget(state, path)
+    elif kind == BUCKETS:
+        buckets.clear(state, path)
+    elif not is_plain(state) and kind in (BPLUS_TREE, T_TREE):
         begin(state.paths[path])
 
 

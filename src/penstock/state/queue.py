@@ -1,10 +1,11 @@
 """The queue of a window: its tuples by level of worth, those of a level in order.
 
 A level is a list, linked both ways through an entry for each position of the ring, so a tuple
-leaves from anywhere. What a level means is not said here. Worked example, tuples 7 and 9 of
+leaves from anywhere. A tuple's record has its level in its marks, where ranks are in windows that
+count. What a level means is not said here. Worked example, tuples 7 and 9 of
 level 2, 8 of level 5:
 
-    entries   7: nothing before, 9 behind, level 2     8: alone, level 5     9: 7 before, level 2
+    entries   7: nothing before, 9 behind     8: alone     9: 7 before, nothing behind
     levels    first[2] = 7, last[2] = 9, first[5] = last[5] = 8; bits 2 and 5 are set
 
     enter, leave: O(1).  lowest: O(LEVELS / 64)
@@ -16,27 +17,38 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.state.arena import State, has_budget, record_at
-from penstock.state.budget import LEVELS, QUEUE_HALVES
+from penstock.state.arena import RANK_SHIFT, RECORD, State, has_budget, record_at
+from penstock.state.budget import ENTRY_WORDS, LEVELS
 from penstock.state.jit import kernel
 from penstock.state.links import LINK_MASK, NOWHERE
+from penstock.state.prefetch import prefetch
 
 __all__ = [
-    "check", "clear", "enter", "first", "following_level", "leave", "level_of", "stay",
+    "check", "clear", "enter", "first", "following_level", "leave", "level_of", "prepare", "stay",
     "unlink", "value_of",
 ]  # fmt: skip
 
 _BEFORE: Final = 0
 _BEHIND: Final = 1
-_LEVEL: Final = 2
-_VALUE: Final = 3
+_FLAGS: Final = (1 << RANK_SHIFT) - 1
 _NOBODY: Final = -1
+_RECORD_WORDS: Final = RECORD.itemsize // 8
 _GAIN: Final = 0.05  # of a stay that is learned
 
 
 @kernel
 def _entry(state: State, number: int, sequence: int) -> int:
-    return state.shares[number].entries + QUEUE_HALVES * (sequence & state.windows[number].mask)
+    """The half where an entry starts."""
+    place = sequence & state.windows[number].mask
+    return 2 * (state.shares[number].entries + ENTRY_WORDS * place)
+
+
+@kernel
+def prepare(state: State, number: int, sequence: int) -> None:
+    """Have the entry and the record of a tuple fetched, which may soon leave."""
+    window = state.windows[number]
+    prefetch(state.words, _entry(state, number, sequence) >> 1)
+    prefetch(state.words, _RECORD_WORDS * (window.ring + (sequence & window.mask)))
 
 
 @kernel
@@ -72,13 +84,13 @@ def first(state: State, number: int, level: int) -> int:
 @kernel
 def level_of(state: State, number: int, sequence: int) -> int:
     """The level of a tuple that is in the queue."""
-    return state.halves[_entry(state, number, sequence) + _LEVEL]
+    return record_at(state, number, sequence).marks >> RANK_SHIFT
 
 
 @kernel
 def value_of(state: State, number: int, sequence: int) -> float:
-    """What a tuple was said to be worth when it came."""
-    return float(np.int32(state.halves[_entry(state, number, sequence) + _VALUE]).view(np.float32))
+    """What results with a tuple are worth to the user."""
+    return state.floats[state.shares[number].values + (sequence & state.windows[number].mask)]
 
 
 @kernel
@@ -115,7 +127,8 @@ def enter(state: State, number: int, sequence: int, level: int) -> None:
     share = state.shares[number]
     entry = _entry(state, number, sequence)
     last = state.words[share.levels + LEVELS + level]
-    state.halves[entry + _LEVEL] = level
+    record = record_at(state, number, sequence)
+    record.marks = (record.marks & _FLAGS) | (level << RANK_SHIFT)
     state.halves[entry + _BEHIND] = _NOBODY
     state.words[share.levels + LEVELS + level] = sequence
     if last == NOWHERE:
@@ -132,7 +145,7 @@ def leave(state: State, number: int, sequence: int) -> None:
     """Take a tuple out that leaves its window. Nothing, where there is no queue."""
     if not has_budget(state) or number >= state.join[0].streams:
         return
-    if state.shares[number].entries == 0:
+    if state.shares[number].levels == 0:
         return
     if state.budget[0].stays:
         _learn_stay(state, number, sequence)
@@ -144,9 +157,12 @@ def unlink(state: State, number: int, sequence: int) -> None:
     """Take a tuple out of its level."""
     share = state.shares[number]
     entry = _entry(state, number, sequence)
-    level = state.halves[entry + _LEVEL]
+    level = level_of(state, number, sequence)
     before = _linked(state, number, state.halves[entry + _BEFORE])
     behind = _linked(state, number, state.halves[entry + _BEHIND])
+    if before == NOWHERE and behind != NOWHERE:
+        share.next = behind
+        prepare(state, number, behind)
     if before == NOWHERE:
         state.words[share.levels + level] = behind
     else:
@@ -163,7 +179,7 @@ def unlink(state: State, number: int, sequence: int) -> None:
 def _learn_stay(state: State, number: int, sequence: int) -> None:
     """Learn how long tuples of a level are kept, from one that leaves now."""
     share = state.shares[number]
-    level = state.halves[_entry(state, number, sequence) + _LEVEL]
+    level = level_of(state, number, sequence)
     kept = float(state.budget[0].instant - record_at(state, number, sequence).ts)
     at = share.levels + 2 * LEVELS + level
     known = state.floats[at]
@@ -172,7 +188,7 @@ def _learn_stay(state: State, number: int, sequence: int) -> None:
 
 def check(state: State, number: int, live: set[int]) -> None:
     """Raise AssertionError unless each live tuple is in one level, and nothing else is."""
-    if state.shares[number].entries == 0:
+    if state.shares[number].levels == 0:
         return
     found: list[int] = []
     level = following_level(state, number, 0)

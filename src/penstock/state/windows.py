@@ -20,6 +20,7 @@ from penstock.model.window import Window
 from penstock.state import directory, indexes, queue, ring
 from penstock.state.arena import (
     DEAD,
+    MET,
     MUTE,
     RECORD,
     WINDOW,
@@ -30,7 +31,7 @@ from penstock.state.arena import (
     view,
     word_at,
 )
-from penstock.state.budget import provision
+from penstock.state.budget import ENTRY_WORDS, provision
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
 from penstock.state.memory import CACHE_LINE, Memory
@@ -145,20 +146,22 @@ class Windows:
 
     def numbers(self, number: int, sequences: Words) -> Words:
         """The numbers of tuples of a stream under a budget."""
-        start = int(self.state.shares["numbers"][number])
-        numbers: Words = self.state.words[start + (sequences & (self.size(number) - 1))]
+        numbers: Words = self.state.words[self._number_places(number, sequences)]
         return numbers
 
     def set_numbers(self, number: int, sequences: Words, numbers: Words) -> None:
         """Give tuples their numbers, which they had before."""
-        start = int(self.state.shares["numbers"][number])
-        self.state.words[start + (sequences & (self.size(number) - 1))] = numbers
+        self.state.words[self._number_places(number, sequences)] = numbers
 
-    def set_marks(self, number: int, marks: Words) -> None:
-        """Mark the tuples of a window, oldest first."""
+    def _number_places(self, number: int, sequences: Words) -> Words:
+        start = int(self.state.shares["entries"][number])
+        return start + ENTRY_WORDS * (sequences & (self.size(number) - 1)) + 1
+
+    def add_marks(self, number: int, marks: Words) -> None:
+        """Set flags on the tuples of a window, oldest first."""
         start = int(self.state.windows["ring"][number])
         places = start + (self.live_sequences(number) & (self.size(number) - 1))
-        self.state.records["marks"][places] = marks
+        self.state.records["marks"][places] |= marks.astype(np.int32) & MET
 
     def keys(self, number: int) -> Words:
         """The key words of a window's tuples, oldest first."""
@@ -192,8 +195,26 @@ class Windows:
     def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
         """Room for so many more tuples in the rings, by window."""
         sizes, moved = self._sizes_for(rows, watermark)
-        if moved:
+        if not moved:
+            return
+        if sizes == self._sizes:
+            for number in moved:
+                self._close_ranks_of(number)
+        else:
             self._rebuild(self.state.directories["places"].tolist(), sizes, moved)
+
+    def _close_ranks_of(self, number: int) -> None:
+        """Move the tuples of a window together, in the ring that they are in."""
+        live = self.live_sequences(number)
+        head = self.head(number)
+        placed = np.arange(head - len(live), head)
+        self.moves[number] += 1
+        payload = self.payloads[number]
+        if payload is not None:
+            payload.relocate(live, placed, self._sizes[number])
+        if self.provision is not None:
+            self.provision.carry_window(self.state, self.state, number, (live, placed))
+        _close_ranks(self.state, number, live)
 
     def bytes_with(self, rows: Mapping[int, int], watermark: int) -> int:
         """How much would be held with that room, as far as can be known."""
@@ -242,6 +263,11 @@ class Windows:
         for each in range(number, len(self._sizes), self.streams):  # and that of its ghosts
             ring.sweep(self.state, each, watermark)
             ring.trim(self.state, each)
+
+    @property
+    def has_index_room(self) -> bool:
+        """Whether a tuple can be put into any window's indexes."""
+        return all(indexes.has_room(self.state, number) for number in range(len(self._sizes)))
 
     def make_index_room(self) -> None:
         """A larger directory, or the same without its dead keys. Tuples stay where they are."""
@@ -446,6 +472,26 @@ def _copy_rings(old: State, new: State, number: int) -> None:
         source, target = int(old.paths["ring"][path]), int(new.paths["ring"][path])
         copied = old.words[source * stride : (source + size) * stride]
         new.words[target * stride : (target + size) * stride] = copied
+
+
+@kernel
+def _close_ranks(state: State, number: int, live: Words) -> None:
+    """Move the live tuples of a window up to its head, and index them anew. Others' stay."""
+    window = state.windows[number]
+    for path in range(window.paths, window.paths + window.words):
+        to = window.head
+        for each in range(len(live) - 1, -1, -1):
+            to -= 1
+            was, record = word_at(state, path, live[each]), word_at(state, path, to)
+            record.ts, record.key, record.marks = was.ts, was.key, was.marks
+        indexes.forget(state, path)
+        for sequence in range(to, window.head):
+            record = word_at(state, path, sequence)
+            if not record.marks & MUTE:
+                # Its key has an entry: it was there before.
+                entry = indexes.locate(state, path, record.key)
+                indexes.insert(state, path, sequence, entry)
+    window.tail = window.head - len(live)
 
 
 @kernel

@@ -1,0 +1,90 @@
+"""What it costs to keep within half the memory that the exact answer needs, and to count losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+
+import penstock as ps
+from benchmarks.measure import Measurement, interleave
+from benchmarks.subject import join_within
+from penstock.workloads import uniform, zipf
+
+__all__ = ["shedding"]
+
+_ROUNDS: Final = 5
+_HALF: Final = "60000 rows"  # of 60,000 in each window
+_LOSSES: Final = ("off", "sampled", "exact")
+
+
+def shedding() -> list[Measurement]:
+    """1 M + 1 M tuples by 'prob' in half the memory, over all of it; and what the ledger costs."""
+    return [
+        measurement
+        for keys, work in {
+            "uniform keys": uniform(seed=1, rows=1_000_000, rate=1000, keys=60_000),
+            "Zipf 0.5": zipf(seed=1, rows=1_000_000, rate=1000, keys=60_000, skew=0.5),
+        }.items()
+        for measurement in _measured(keys, work)
+    ]
+
+
+def _measured(keys: str, work: ps.workloads.Workload) -> list[Measurement]:
+    tables = {stream: work.table(stream) for stream in work.streams}
+    batches = [
+        {stream: table.slice(start, 50_000) for stream, table in tables.items()}
+        for start in range(0, work.rows, 50_000)
+    ]
+    query = join_within("60 seconds")
+    told: dict[str, ps.Metrics] = {}
+
+    def run(loss: str | None) -> Callable[[], pa.Table]:
+        limits = None if loss is None else ps.Limits(memory=_HALF, shed="prob", loss=loss)
+
+        def joined() -> pa.Table:
+            with query.start(limits=limits) as join:
+                pieces = [join.push(batch) for batch in batches]
+                pieces.append(join.finish())
+            told[loss or "all"] = join.metrics
+            return pa.concat_tables(pieces)
+
+        return joined
+
+    ways = [run(None), *(run(loss) for loss in _LOSSES)]
+    for way in ways:
+        way()  # compiles what no cache has
+    exact, whole = told["all"].produced, told["exact"]
+    if whole.produced + (whole.lost or 0) != exact:
+        raise AssertionError(f"{whole.produced:,} results and {whole.lost:,} lost of {exact:,}")
+    everything, *limited = interleave(_ROUNDS, *ways)
+    times = dict(zip(_LOSSES, limited, strict=True))
+    details = {
+        "recall": whole.recall,
+        "shed": whole.shed,
+        "interval": told["sampled"].lost_interval,
+        "lost": whole.lost,
+        "all_s": everything.wall,
+        **{f"{loss}_s": each.wall for loss, each in times.items()},
+    }
+    return [
+        Measurement(
+            name="shedding",
+            what=f"speed in half the memory over that in all, losses counted ({keys})",
+            measured=everything.best_processor / times["exact"].best_processor,
+            required=0.6,
+            at_least=True,
+            details=details,
+        ),
+        *(
+            Measurement(
+                name="shedding",
+                what=f"time with losses {how} over that without ({keys})",
+                measured=times[loss].best_processor / times["off"].best_processor,
+                required=required,
+                at_least=False,
+            )
+            for loss, how, required in (("exact", "counted", 1.25), ("sampled", "sampled", 1.05))
+        ),
+    ]

@@ -1,0 +1,86 @@
+"""Whether a tuple that a user describes was shed: when, and for what.
+
+Ghosts tell, as long as they are kept: all of those whose window has not ended, unless losses are
+sampled or not counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.engine.words import tuple_words
+from penstock.model.access import Equal
+from penstock.runtime.metrics import time_text
+from penstock.shedding.saved import save_ghosts
+from penstock.state.arena import RANK_SHIFT
+from penstock.state.levels import worth_of
+from penstock.state.storage import as_kept
+
+if TYPE_CHECKING:
+    from penstock.runtime.join import Join
+
+__all__ = ["Shed", "shed_of"]
+
+_FOR: Final = {
+    "random": "it was drawn at random",
+    "oldest": "it was the oldest",
+    "prob": "its partners come least often, {worth}",
+    "life": "its partners come least often in the time that was left to it, {worth}",
+    "expected_life": "its partners come least often in the time that it would be kept, {worth}",
+    "age": "tuples of its age match least",
+}
+
+
+@dataclass(frozen=True)
+class Shed:
+    """instant: the event time it was shed at. reason: why it and no other, in words."""
+
+    instant: int
+    reason: str
+
+
+def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Shed | None:
+    """What is known of a tuple that was shed; None if no ghost tells of it."""
+    shedder, binding = join.driver.shedder, join.driver.binding
+    schema = binding.schemas[stream]
+    if shedder is None or schema is None or not shedder.windows.has_ghosts:
+        return None
+    ghosts = save_ghosts(shedder, stream)
+    same = ghosts["ts"].to_numpy() == ts
+    for name, value in row.items():
+        if f"column {name}" in ghosts.column_names:
+            wanted = value[0].as_py()
+            kept = ghosts[f"column {name}"].to_pylist()
+            same &= np.array([each == wanted for each in kept], np.bool_)
+    paths = binding.query.access.words[stream]
+    wanted_columns = {
+        name
+        for path in paths
+        for name in (
+            path.columns
+            if isinstance(path, Equal)
+            else [column.name for column in path.expression.columns]
+        )
+    }
+    if wanted_columns <= set(row):
+        words, *_ = tuple_words(binding, stream, {n: as_kept(a) for n, a in row.items()}, 1)
+        for number in range(len(paths)):
+            same &= ghosts[f"word {number}"].to_numpy() == words[number, 0]
+    found = np.flatnonzero(same)
+    if not len(found):
+        return None
+    at = int(found[-1])
+    instant = ghosts["instant"][at].as_py()
+    level = ghosts["marks"][at].as_py() >> RANK_SHIFT
+    worth = f"{worth_of(level):.2g} of them in about a window's time" if level else "none of late"
+    reason = _FOR[shedder.limits.shed].format(worth=worth)
+    return Shed(
+        instant,
+        f"was shed at {time_text(instant)} to keep within {shedder.limits.memory}, "
+        f"by {shedder.limits.shed!r}: {reason}",
+    )
