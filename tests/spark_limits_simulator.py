@@ -13,15 +13,17 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import penstock as ps
-from penstock.model.limits import POLICIES
+from penstock.model.limits import POLICIES, Memory
 from penstock.spark.bucket import Step
 from penstock.spark.hot import HotState, ProcessMemory
+from penstock.spark.limits import least_bytes
 from penstock.spark.mapped import MappedFiles
 from penstock.spark.share import Share
 from spark_simulator import Simulation
@@ -61,8 +63,17 @@ class LimitedSimulation(Simulation):
             statistics="4 KiB",
         )
         super().__init__(seed, scratch)
+        if random.random() < 0.15:
+            self._limit_bytes(int(random.choice([100, 2_000, 20_000])))
         self._lost = 0.0
         self._missing: Counter[Any] = Counter()  # of semi joins, what may come later
+
+    def _limit_bytes(self, more: int) -> None:
+        """Give each bucket so much more than it takes when it is empty."""
+        least = max(least_bytes(self._binding, plan) for plan in self._plans)
+        assert self.limits is not None
+        self.limits = replace(self.limits, memory=Memory(bytes=self._buckets * (least + more)))
+        self._plans = [replace(plan, limits=self.limits) for plan in self._plans]
 
     def _worker(self) -> HotState:
         if self._random.random() < 0.2:
@@ -78,12 +89,16 @@ class LimitedSimulation(Simulation):
     def _is_exact(self) -> bool:
         """Whether losses are counted one by one."""
         assert self.limits is not None
-        return self.limits.loss == "exact" and self.limits.ghosts is None
+        few = self.limits.ghosts is not None or self.limits.memory.bytes is not None
+        return self.limits.loss == "exact" and not few
 
     def _note(self, number: int, done: Step) -> None:
         assert self.limits is not None
         share = self.limits.share(number, self._buckets)
-        assert done.live <= share.memory.rows
+        if share.memory.rows is not None:
+            assert done.live <= share.memory.rows
+        else:
+            assert done.bytes <= share.memory.bytes
         assert share.ghosts is None or done.ghosts <= share.ghosts
         assert (done.lost is None) == (self.limits.loss == "off")
         self._lost += done.lost or 0.0

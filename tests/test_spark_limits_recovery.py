@@ -8,8 +8,8 @@ import pytest
 
 from spark_limits_simulator import LimitedSimulation
 
-SEEDS = 300
-PER_TEST = 60
+SEEDS = 100
+PER_TEST = 25
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))

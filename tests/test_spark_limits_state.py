@@ -67,7 +67,9 @@ def test_the_store_holds_little_more_than_what_is_left(shed: str) -> None:
     limits = Limits("50 rows", shed=shed, ghosts=200)
     state = Committed()
     for number in range(4 * MANY_SEGMENTS):
-        state, step = stepped(state, bucket_of(limits), a=rows(range(50 * number, 50 * number + 50)))
+        state, step = stepped(
+            state, bucket_of(limits), a=rows(range(50 * number, 50 * number + 50))
+        )
         assert step.rebuilt == (number > 0)
         assert (step.live, step.shed) == (50, 50 if number else 0)
         manifest = step.manifest

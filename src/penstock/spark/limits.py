@@ -10,7 +10,7 @@ from penstock.model.limits import LEAST_STATISTICS, Memory
 from penstock.model.plan import Plan
 from penstock.spark.share import Share
 
-__all__ = ["check_limits"]
+__all__ = ["check_limits", "least_bytes"]
 
 
 def check_limits(
@@ -31,7 +31,7 @@ def check_limits(
     given = plan.limits.memory.bytes
     if given is None:
         return
-    least = _least_bytes(binding, plan)
+    least = least_bytes(binding, plan)
     if given // buckets < least:
         raise PlanError(
             f"memory={given:,} bytes is too little for {buckets} buckets, each of which takes "
@@ -40,9 +40,15 @@ def check_limits(
         )
 
 
-def _least_bytes(binding: Binding, plan: Plan) -> int:
-    """What an empty bucket takes."""
+def least_bytes(binding: Binding, plan: Plan) -> int:
+    """What a bucket takes when nothing is left in it."""
     assert plan.limits is not None, "asked for under limits only"
     small = replace(plan.limits, memory=Memory(rows=0), statistics=Memory(bytes=LEAST_STATISTICS))
     windows = Share(binding, replace(plan, limits=small)).driver.windows
-    return windows.state_bytes + windows.payload_bytes
+    windows.close_ranks()
+    nulls = sum(  # a byte for each row of a column that has had one
+        windows.size(number) * len(payload.columns)
+        for number, payload in enumerate(windows.payloads)
+        if payload is not None
+    )
+    return windows.state_bytes + windows.payload_bytes + nulls
