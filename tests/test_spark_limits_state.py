@@ -81,7 +81,8 @@ def test_the_store_holds_little_more_than_what_is_left(shed: str) -> None:
         assert len(state.segments) == named + 1  # and the record
     state, step = stepped(state, bucket_of(limits), b=rows([10_000]))
     assert step.results.num_rows == 50
-    assert step.lost is not None and step.lost > 0
+    assert step.lost is not None
+    assert step.lost > 0
     state, step = stepped(state, bucket_of(limits), watermark=3_000_000)
     assert (step.live, step.ghosts) == (0, 0)
     assert list(state.segments) == [(-1, 0)]
