@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.workloads import Workload, uniform, zipf
+from penstock.workloads import Workload, uniform, zipf, zipf_pair
 from penstock.workloads.columns import key_strings
 from penstock.workloads.counter import draw, unit
-from penstock.workloads.keys import UniformKeys, ZipfKeys
+from penstock.workloads.keys import ShuffledKeys, UniformKeys, ZipfKeys
 
 MAKERS = [uniform, zipf]
 
@@ -125,6 +125,34 @@ def test_zipf_keys(skew: float) -> None:
     assert ((counts - expected) ** 2 / expected).sum() < 49 + 5 * 10
 
 
+def test_a_pair_in_step() -> None:
+    """One row of each at every second; the skews are their own, the ranks are shared."""
+    work = zipf_pair(seed=7, rows=20_000, keys=50, skews=(1.0, 2.0))
+    seconds = np.arange(20_000) * 1_000_000 + work.start_us
+    counts = {}
+    for stream in work.streams:
+        table = work.table(stream)
+        assert np.array_equal(times(table), seconds)
+        counts[stream] = np.bincount(table["k"].to_numpy(), minlength=50)
+    assert counts["left"][0] / 20_000 == pytest.approx(0.222, abs=0.01)
+    assert counts["right"][0] / 20_000 == pytest.approx(0.615, abs=0.01)
+    assert work.table("left", 100, 200).equals(work.table("left").slice(100, 100))
+
+
+def test_a_pair_that_is_shuffled() -> None:
+    """Only the second stream's keys change their names, and the seed says to which."""
+    options = {"seed": 7, "rows": 20_000, "keys": 50}
+    plain = zipf_pair(**options)
+    shuffled, other = (zipf_pair(shuffle=seed, **options) for seed in (1, 2))
+    assert shuffled.table("left").equals(plain.table("left"))
+    names = [work.table("right")["k"].to_numpy() for work in (plain, shuffled, other)]
+    assert not np.array_equal(names[1], names[2])
+    # One to one: as many pairs of an old and a new name as names.
+    assert len(set(zip(names[0], names[1], strict=True))) == len(set(names[0]))
+    fractions = (np.arange(50) + 0.5) / 50
+    assert sorted(ShuffledKeys(UniformKeys(50), 3).pick(fractions)) == list(range(50))
+
+
 @pytest.mark.parametrize("count", [1, 3, 60_000, 1 << 40])
 def test_every_fraction_has_a_key(count: int) -> None:
     ends = np.array([0.0, 1.0 - 2.0**-53])
@@ -206,3 +234,5 @@ def test_refused_when_asked() -> None:
         next(work.batches(0))
     with pytest.raises(ValueError, match="skew must be"):
         zipf(rows=10, keys=10, skew=-1)
+    with pytest.raises(ValueError, match="one for each of 2, got 1"):
+        Workload(law=[UniformKeys(10)], rows=10)

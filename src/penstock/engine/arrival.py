@@ -65,6 +65,7 @@ GHOSTS_FULL: Final = 3  # make room for ghosts, then call again
 INSTANT_OVER: Final = 4  # verify the candidates, then call again
 
 _AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
+_NEAR: Final = 2  # between the fetching of the tuples that it leads to and theirs
 
 # A frame: the tuple chosen at a depth, latest and ends of the combination above it, the first
 # tuple that was found, what was asked for (low, high, entry), and the chosen one's place in a tree.
@@ -288,6 +289,8 @@ def arrive(
         window = state.windows[number]
         ahead = min(window.cursor + _AHEAD, window.end - 1)
         indexes.prepare(state, window.paths, words[0, ahead])
+        near = min(window.cursor + _NEAR, window.end - 1)
+        indexes.prepare_chains(state, window.paths, words[0, near])
         if has_budget(state):
             prepare(state, number, words[0, ahead])
         now, key = ts[window.cursor], words[0, window.cursor]

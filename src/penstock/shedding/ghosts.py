@@ -26,7 +26,7 @@ from penstock.state.budget import ENTRY_WORDS, NOTE_WORDS
 from penstock.state.jit import kernel
 from penstock.state.losses import chance, count, lot, spread
 
-__all__ = ["charge", "charge_all", "has_room", "lay", "meet_all", "raise_all", "sources", "thin"]
+__all__ = ["charge", "charge_all", "lay", "meet_all", "raise_all", "sources", "thin"]
 
 
 @kernel
@@ -59,27 +59,23 @@ def _is_kept(state: State, of: float, level: int) -> bool:
 
 
 @kernel
-def has_room(state: State) -> bool:
-    """Whether a ghost can be left of a tuple of any stream; so it is where none are left."""
+def _has_room(state: State, number: int) -> bool:
+    """Whether one more ghost of a stream can be."""
     streams = state.join[0].streams
-    if state.budget[0].ghost_paths == 0:
-        return True
+    window = state.windows[streams + number]
+    if window.head - state.shares[number].floor > window.mask:
+        return False
     held = 0
-    for number in range(streams):
-        window = state.windows[streams + number]
-        held += window.live
-        if window.head - state.shares[number].floor > window.mask:
-            return False
-        if not indexes.has_room(state, streams + number):
-            return False
-    return held < state.budget[0].most_ghosts
+    for ghosts in range(streams, len(state.windows)):
+        held += state.windows[ghosts].live
+    return held < state.budget[0].most_ghosts and indexes.has_room(state, streams + number)
 
 
 @kernel
-def lay(state: State, number: int, sequence: int) -> None:
-    """Leave a ghost of a tuple, if it is to be. The caller has seen to it that there is room."""
+def lay(state: State, number: int, sequence: int) -> bool:
+    """Leave a ghost of a tuple, if it is to be; whether there was room for it."""
     if state.budget[0].ghost_paths == 0:
-        return
+        return True
     share = state.shares[number]
     ghosts = state.join[0].streams + number
     window = state.windows[ghosts]
@@ -93,8 +89,12 @@ def lay(state: State, number: int, sequence: int) -> None:
         level = level_now(state, number, sequence)
     place = sequence & state.windows[number].mask
     tuple_number = state.words[share.entries + ENTRY_WORDS * place + 1]
-    if not _is_kept(state, _lot(state, number, record.key, tuple_number), level):
-        return
+    if state.budget[0].threshold < 1.0 and not _is_kept(
+        state, _lot(state, number, record.key, tuple_number), level
+    ):
+        return True
+    if not _has_room(state, number):
+        return False
     own = state.windows[number]
     last = own.paths if is_plain(state) else own.paths + own.words - 1
     for path in range(own.paths, last + 1):
@@ -109,6 +109,7 @@ def lay(state: State, number: int, sequence: int) -> None:
     state.words[note + 2] = tuple_number
     window.head += 1
     window.live += 1
+    return True
 
 
 @kernel
@@ -154,7 +155,7 @@ def charge(state: State, rows: Words, at: int) -> None:
             if state.budget[0].threshold < 1.0:
                 had *= chance(state, _level(record_at(state, streams + number, ~rows[number, at])))
     count(state, charged, had)
-    if had < 1.0:
+    if had < 1.0:  # the sample tells it
         for number in range(streams):
             if rows[number, at] < 0:
                 level = _level(record_at(state, streams + number, ~rows[number, at]))

@@ -107,6 +107,7 @@ def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
         state.budget[name] = numbers[name]
     for name in _OF_SHARE:
         state.shares[name] = numbers[name]
+    state.budget["shrink"] = 1.0 / state.budget["growth"]
     state.budget["learns"] |= shedder.goes_by_worth
 
 

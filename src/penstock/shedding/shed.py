@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.shedding import ages
-from penstock.shedding.ghosts import has_room, lay
+from penstock.shedding.ghosts import lay
 from penstock.shedding.victims import AGE, victim
 from penstock.shedding.worth import level_now
 from penstock.state import indexes, queue, ring
@@ -89,12 +89,13 @@ def shed(state: State) -> bool:
         only = _over(state)
         if only == -2:
             return True
-        if not has_room(state):  # known before a victim is drawn: ghosts must not change the draw
-            return False
+        random = state.budget[0].random
         number, sequence = victim(state, only)
         # What has come out, or is lost already, is not lost again.
-        if record_at(state, number, sequence).marks & (MATCHED | MET) == 0:
-            lay(state, number, sequence)
+        leaves_ghost = record_at(state, number, sequence).marks & (MATCHED | MET) == 0
+        if leaves_ghost and not lay(state, number, sequence):
+            state.budget[0].random = random  # the same victim the next time
+            return False
         ring.bury(state, number, sequence)
         ring.expire(state, number, -(1 << 62))  # holes at the tail
         state.shares[number].shed += 1

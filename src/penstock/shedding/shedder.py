@@ -62,7 +62,7 @@ class Shedder:
         budget.ghost_paths = len(windows.state.tables) if windows.has_ghosts else 0
         budget.random = budget.sampling = _mixed(limits.seed)
         budget.seed = _mixed(limits.seed + 1)
-        budget.threshold = budget.growth = budget.sign = 1.0
+        budget.threshold = budget.growth = budget.shrink = budget.sign = 1.0
         budget.grown_at = budget.instant = -(1 << 62)
         budget.half_life = _half_life(query)
         budget.stays = limits.shed == "expected_life"

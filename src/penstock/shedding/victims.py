@@ -75,7 +75,7 @@ def _cheapest(state: State, number: int) -> tuple[int, float]:
         return window.tail, 0.0
     if policy == AGE:
         return ages.cheapest(state, number)
-    level = queue.following_level(state, number, 0)
+    level = queue.lowest(state, number)
     if policy == PROB:
         return queue.first(state, number, level), float(level)
     chosen, least = NOWHERE, 0.0

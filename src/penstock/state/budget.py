@@ -66,6 +66,7 @@ BUDGET: Final = _record(
     ("sampling", "u8"),  # from which samples of values are
     ("threshold", "f8"),  # of sampled ghosts; 1 when all are kept
     ("growth", "f8"),  # what an arrival counts now; one before counts the less, the older it is
+    ("shrink", "f8"),  # 1 over it
     ("grown_at", "i8"),
     ("half_life", "i8"),
     ("seed", "u8"),
@@ -78,7 +79,7 @@ BUDGET: Final = _record(
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
     ("levelled", "i8"),  # how many had arrived when all were given levels anew
-    *((f"spare{number}", "i8") for number in range(2)),
+    ("spare0", "i8"),
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
@@ -89,13 +90,14 @@ SHARE: Final = _record(
     ("levels", "i8"),  # where the levels of its queue start, in words; 0 without
     ("values", "i8"),  # where the values of its tuples start, in words; 0 without
     ("next", "i8"),  # who is likely to go next
+    ("lowest", "i8"),  # no level below it has a tuple
     ("notes", "i8"),  # where the notes of its ghosts start, in words
     ("noted", "i8"),  # the first ghost whose columns have not been written
     ("floor", "i8"),  # ghosts from here on must stay readable
     ("ages", "i8"),  # where what is learned of ages starts, in words
     ("numbered", "i8"),  # the number of the next to come
     ("laid", "i8"),  # ghosts that were laid before the first of this arena
-    *((f"spare{number}", "i8") for number in range(2)),
+    ("spare0", "i8"),
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables

@@ -26,7 +26,8 @@ from penstock.state.prefetch import prefetch
 
 __all__ = [
     "BPLUS_TREE", "BUCKETS", "HASH", "KINDS", "SCAN", "TREES", "T_TREE", "clear", "first",
-    "following", "forget", "has_room", "insert", "locate", "newest", "older", "prepare", "remove",
+    "following", "forget", "has_room", "insert", "locate", "newest", "older", "prepare",
+    "prepare_chains", "remove",
 ]  # fmt: skip
 
 HASH: Final = 0
@@ -95,6 +96,22 @@ def prepare(state: State, path: int, key: int) -> None:
     number = _directory(state, path)
     if number >= 0 and state.directories[number].places > 0:
         prefetch(state.words, directory.home(state, number, key))
+
+
+@kernel
+def prepare_chains(state: State, path: int, key: int) -> None:
+    """Have the newest tuples of a key fetched, whose directory entry has been."""
+    number = _directory(state, path)
+    if number < 0 or state.directories[number].places == 0:
+        return
+    entry = directory.home(state, number, key)
+    if state.words[entry] != key:
+        return
+    for window in range(len(state.windows)):
+        descriptor = state.windows[window]
+        sequence = directory.newest(state, window, entry)
+        place = descriptor.ring + (sequence & descriptor.mask)
+        prefetch(state.words, _RECORD_WORDS * place)
 
 
 @kernel

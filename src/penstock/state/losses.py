@@ -59,8 +59,10 @@ def lot(state: State, first: int, second: int) -> float:
 def count(state: State, stream: int, had: float) -> None:
     """Charge a lost result to a stream. had: the chance of being seen that it had."""
     budget = state.budget[0]
-    state.shares[stream].lost += budget.sign / had
-    if had >= 1.0:
+    if had < 1.0:
+        state.shares[stream].lost += budget.sign / had
+    else:
+        state.shares[stream].lost += budget.sign
         budget.certain += budget.sign
 
 

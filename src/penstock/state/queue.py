@@ -24,8 +24,8 @@ from penstock.state.links import LINK_MASK, NOWHERE
 from penstock.state.prefetch import prefetch
 
 __all__ = [
-    "check", "clear", "enter", "first", "following_level", "leave", "level_of", "prepare", "stay",
-    "unlink", "value_of",
+    "check", "clear", "enter", "first", "following_level", "leave", "level_of", "lowest", "prepare",
+    "stay", "unlink", "value_of",
 ]  # fmt: skip
 
 _BEFORE: Final = 0
@@ -100,6 +100,14 @@ def stay(state: State, number: int, level: int) -> float:
 
 
 @kernel
+def lowest(state: State, number: int) -> int:
+    """The lowest level with a tuple in it; LEVELS if there is none."""
+    share = state.shares[number]
+    share.lowest = following_level(state, number, share.lowest)
+    return share.lowest
+
+
+@kernel
 def following_level(state: State, number: int, level: int) -> int:
     """The lowest level from `level` on with a tuple in it; LEVELS if there is none."""
     bits = _bits(state.shares[number])
@@ -127,6 +135,7 @@ def enter(state: State, number: int, sequence: int, level: int) -> None:
     share = state.shares[number]
     entry = _entry(state, number, sequence)
     last = state.words[share.levels + LEVELS + level]
+    share.lowest = min(share.lowest, level)
     record = record_at(state, number, sequence)
     record.marks = (record.marks & _FLAGS) | (level << RANK_SHIFT)
     state.halves[entry + _BEHIND] = _NOBODY

@@ -57,6 +57,7 @@ def pass_time(state: State, now: int) -> None:
             if table.kind == BY_KEY and not table.given:
                 frequencies.scale(state.floats, table, factor)
         budget.growth = 1.0
+    budget.shrink = 1.0 / budget.growth
 
 
 @kernel
@@ -95,9 +96,9 @@ def give(state: State, path: int, words: Words, weights: Any) -> None:
 def rate(state: State, path: int, low: int, high: int) -> float:
     """How many arrivals with words from low to high are to be expected; for keys, low is high."""
     table: Any = state.tables[path]
-    growth = state.budget[0].growth
+    shrink = state.budget[0].shrink
     if table.kind == BY_ORDER:
-        return sample.share(state.words, table, low, high) * table.total / growth
+        return sample.share(state.words, table, low, high) * table.total * shrink
     counted = frequencies.count(state.words, state.floats, table, low)
     # What is given are parts of all arrivals.
-    return counted * (table.total if table.given else 1.0) / growth
+    return counted * (table.total if table.given else 1.0) * shrink

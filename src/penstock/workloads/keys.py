@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["KeyLaw", "UniformKeys", "ZipfKeys"]
+from penstock.workloads.counter import draw
+
+__all__ = ["KeyLaw", "ShuffledKeys", "UniformKeys", "ZipfKeys"]
+
+# A lane of its own: those of streams are named by two numbers.
+_SHUFFLE: Final = (0,)
 
 
 class KeyLaw(Protocol):
@@ -56,6 +61,28 @@ class ZipfKeys:
     def pick(self, fractions: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """O(log count) a key."""
         return np.searchsorted(self._cumulated, fractions, side="right").astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ShuffledKeys:
+    """A law with its keys exchanged at random: as skewed, but others are the common ones."""
+
+    law: KeyLaw
+    seed: int = 0
+    _names: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        order = np.argsort(draw(self.seed, _SHUFFLE, 0, self.law.count), kind="stable")
+        object.__setattr__(self, "_names", order.astype(np.int64))
+
+    @property
+    def count(self) -> int:
+        """As many keys as the law has."""
+        return self.law.count
+
+    def pick(self, fractions: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """As dear as the law, and one look-up."""
+        return self._names[self.law.pick(fractions)]
 
 
 def _check_count(count: int) -> None:

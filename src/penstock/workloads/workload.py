@@ -2,7 +2,8 @@
 
 Every stream has the columns
 
-    ts   timestamp, microseconds; row i falls at random into the i-th slot of 1 / rate seconds
+    ts   timestamp, microseconds; row i falls at random into the i-th slot of 1 / rate seconds,
+         or, with `in_step`, on its beginning
     k    the key: int64, or a string of 20 characters
     v    int64, then p1, p2, … of the types in columns.PAYLOADS
 
@@ -24,9 +25,9 @@ import pyarrow as pa
 from penstock.model.duration import Duration, duration_us
 from penstock.workloads.columns import PAYLOADS, key_strings
 from penstock.workloads.counter import draw, unit
-from penstock.workloads.keys import KeyLaw, UniformKeys, ZipfKeys
+from penstock.workloads.keys import KeyLaw, ShuffledKeys, UniformKeys, ZipfKeys
 
-__all__ = ["Options", "Workload", "uniform", "zipf"]
+__all__ = ["Options", "Workload", "uniform", "zipf", "zipf_pair"]
 
 # Lanes of a stream's random numbers; payload column c draws from lane _PAYLOAD + c.
 _TIME: Final = 0
@@ -39,9 +40,9 @@ _START_US: Final = 1_704_067_200_000_000  # 2024-01-01 00:00:00
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Streams to sample from; usually made by `uniform` or `zipf`.
+    """Streams to sample from; usually made by `uniform`, `zipf` or `zipf_pair`.
 
-    law: how keys are picked, the same in every stream.
+    law: how keys are picked, the same in every stream; or a law for each.
     rows: rows of each stream. They are made when asked for, so it may be huge.
     rate: rows of each stream per second of event time.
     streams: the streams' names. The rows depend on a stream's place, not on its name.
@@ -49,9 +50,10 @@ class Workload:
     payload: number of columns beside `ts` and `k`: v, p1, p2, …
     disorder: how far a row may be behind an earlier one of its stream.
     start_us: event time of the first slot, in microseconds since the epoch.
+    in_step: row i of every stream comes at the same instant, i / rate seconds after the start.
     """
 
-    law: KeyLaw
+    law: KeyLaw | Sequence[KeyLaw]
     rows: int
     seed: int = 0
     rate: float = 1000.0
@@ -60,11 +62,19 @@ class Workload:
     payload: int = 1
     disorder: Duration = "0 seconds"
     start_us: int = _START_US
+    in_step: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "streams", tuple(self.streams))
         if not self.streams or len(set(self.streams)) < len(self.streams):
             raise ValueError(f"streams must be different names, got {self.streams!r}")
+        if isinstance(self.law, Sequence):
+            object.__setattr__(self, "law", tuple(self.law))
+            if len(self.law) != len(self.streams):
+                raise ValueError(
+                    f"law must be one for all streams or one for each of {len(self.streams)}, "
+                    f"got {len(self.law)}"
+                )
         if self.rows < 0:
             raise ValueError(f"rows must be zero or more, got {self.rows!r}")
         if not 0 < self.rate <= 1_000_000:
@@ -112,8 +122,9 @@ class Workload:
             yield {stream: self.table(stream, start, start + batch_rows) for stream in self.streams}
 
     def _times(self, source: int, start: int, stop: int) -> npt.NDArray[np.int64]:
-        offsets = np.arange(start, stop, dtype=np.float64)
-        slots = offsets + unit(draw(self.seed, (source, _TIME), start, stop))
+        slots = np.arange(start, stop, dtype=np.float64)
+        if not self.in_step:
+            slots += unit(draw(self.seed, (source, _TIME), start, stop))
         times = (slots * (1e6 / self.rate)).astype(np.int64) + self.start_us
         disorder_us = duration_us(self.disorder, "disorder")
         if disorder_us:
@@ -122,11 +133,12 @@ class Workload:
         return times
 
     def _keys(self, source: int, start: int, stop: int) -> npt.NDArray[np.int64]:
-        return self.law.pick(unit(draw(self.seed, (source, _KEY), start, stop)))
+        law = self.law[source] if isinstance(self.law, Sequence) else self.law
+        return law.pick(unit(draw(self.seed, (source, _KEY), start, stop)))
 
 
 class Options(TypedDict, total=False):
-    """What `uniform` and `zipf` both take, with the meanings and defaults of `Workload`."""
+    """What the three below all take, with the meanings and defaults of `Workload`."""
 
     seed: int
     rows: Required[int]
@@ -136,6 +148,7 @@ class Options(TypedDict, total=False):
     payload: int
     disorder: Duration
     start_us: int
+    in_step: bool
 
 
 def uniform(*, keys: int, **options: Unpack[Options]) -> Workload:
@@ -146,3 +159,22 @@ def uniform(*, keys: int, **options: Unpack[Options]) -> Workload:
 def zipf(*, keys: int, skew: float = 1.0, **options: Unpack[Options]) -> Workload:
     """Streams in which key i of `keys` is picked in proportion to (i + 1) ** -skew."""
     return Workload(law=ZipfKeys(keys, skew), **options)
+
+
+def zipf_pair(
+    *,
+    keys: int,
+    skews: tuple[float, float] = (1.0, 1.0),
+    shuffle: int | None = None,
+    **options: Unpack[Options],
+) -> Workload:
+    """Two streams in step, one row of each every second, with a skew for each.
+
+    Das, Gehrke and Riedewald try their policies on such streams. The keys that are common in one
+    are common in the other (correlated), unless `shuffle`, a seed, exchanges those of the second.
+    """
+    first, second = (ZipfKeys(keys, skew) for skew in skews)
+    laws = (first, second if shuffle is None else ShuffledKeys(second, shuffle))
+    options.setdefault("rate", 1.0)
+    options.setdefault("in_step", True)
+    return Workload(law=laws, **options)
