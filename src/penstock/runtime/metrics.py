@@ -109,7 +109,8 @@ class Metrics:
         ]
         lines += [
             f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "
-            f"{each.expired:,} expired, watermark {_text(each.watermark)}"
+            f"{each.expired:,} expired, {f'{each.shed:,} shed, ' if each.shed else ''}"
+            f"watermark {_text(each.watermark)}"
             for name, each in self.streams.items()
         ]
         if self.shed:
