@@ -8,8 +8,8 @@ import pytest
 
 from spark_limits_simulator import LimitedSimulation
 
-SEEDS = 100
-PER_TEST = 25
+SEEDS = 60
+PER_TEST = 20
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))

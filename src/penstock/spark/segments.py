@@ -24,10 +24,8 @@ from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
 from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
-from penstock.spark.cold import (
-    Manifest,
-    Segment,
-    Store,
+from penstock.spark.cold import Manifest, Segment, Store
+from penstock.spark.segment_bytes import (
     read_flags,
     read_segment,
     write_flags,

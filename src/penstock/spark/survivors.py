@@ -29,10 +29,8 @@ from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
 from penstock.shedding.shedder import Shedder
 from penstock.spark import segments as sizes
-from penstock.spark.cold import (
-    Manifest,
-    Segment,
-    Store,
+from penstock.spark.cold import Manifest, Segment, Store
+from penstock.spark.segment_bytes import (
     numbers_in,
     read_rows,
     tuples_in,
