@@ -135,6 +135,9 @@ class AttemptStore:
 class Simulation:
     """One run of one seed."""
 
+    limits: ps.Limits | None = None
+    joins = ("inner", "left", "right", "full", "semi", "anti")
+
     def __init__(self, seed: int, scratch: Path) -> None:
         self._random = np.random.default_rng(seed)
         self._scratch = scratch
@@ -147,10 +150,10 @@ class Simulation:
             )
             for name in ("a", "b", "c")[:streams]
         ]
-        self._counts = seed % 2 == 1
+        self._counts = self.limits is None and seed % 2 == 1
         self._how = "inner"
         if streams == 2:
-            self._how = str(self._random.choice(["inner", "left", "right", "full", "semi", "anti"]))
+            self._how = str(self._random.choice(self.joins))
         self._buckets = 2
         if self._counts:
             self._count()
@@ -178,7 +181,8 @@ class Simulation:
         )
         self._binding = Binding.of(query).bound_with(dict.fromkeys(range(streams), SCHEMA))
         other = dict.fromkeys(query.names, "buckets(2)" if query.keys[0] else "t_tree")
-        self._plans = [Plan.of(query), Plan.of(query, other)]
+        self._plans = [Plan.of(query, each, limits=self.limits) for each in (None, other)]
+        self._division = (self._buckets, 1)
         self._workers = [self._worker() for _ in range(2)]
 
     def _count(self) -> None:
@@ -221,7 +225,8 @@ class Simulation:
         committed = [Committed() for _ in range(self._buckets)]
         watermark = BEGINNING
         given_out = self._binding.query.given_out  # of others ids are not kept
-        if self._random.random() < 0.3:
+        refused = self.limits is not None and self._how == "semi"
+        if self._random.random() < 0.3 and not refused:
             committed = self._with_history(steps.pop(0), committed)
             outcomes = outcomes[1:]
         # After the last batch, what its watermark lets go, and one long after it.
@@ -245,6 +250,7 @@ class Simulation:
                     )
                     if done is None:
                         continue
+                    self._note(number, done)
                     got.update(self._rows(done.results))
                     for stream, batch in done.late.items():
                         if stream not in given_out:
@@ -259,9 +265,16 @@ class Simulation:
                 for row in outcome.late[stream.name]
                 if number in given_out
             )
-            assert got == expected
+            self._judge(got, expected)
             assert late == expected_late
             watermark = int(max(outcome.watermark, BEGINNING))
+
+    def _note(self, number: int, done: bucket_module.Step) -> None:
+        """What a committed step of a bucket says of itself."""
+
+    def _judge(self, got: Counter[Any], expected: Counter[Any]) -> None:
+        """Compare what a batch brought."""
+        assert got == expected
 
     def _at_once(self, results: list[Combination]) -> list[Combination]:
         """Those that come out in the batch of their last tuple."""
@@ -347,7 +360,8 @@ class Simulation:
         while True:
             store = AttemptStore(before, crash_at=self._crash_at())
             try:
-                Bucket(self._binding, self._plans[0], self._worker()).begin(store, blobs, newest)
+                bucket = Bucket(self._binding, self._plans[0], self._worker(), self._division)
+                bucket.begin(store, blobs, newest)
             except Crash:
                 continue
             return store.committed()
@@ -367,7 +381,7 @@ class Simulation:
                 store = AttemptStore(before, crash_at=self._crash_at())
                 worker = self._workers[int(self._random.integers(len(self._workers)))]
                 plan = self._plans[int(self._random.random() < 0.1)]
-                attempt = Bucket(self._binding, plan, worker)
+                attempt = Bucket(self._binding, plan, worker, self._division)
                 try:
                     if blobs:
                         home, guests = (self._mixed(each) for each in blobs)

@@ -191,3 +191,14 @@ def test_nothing_is_live_after_the_end() -> None:
     join.finish()
     for stream in join.metrics.streams.values():
         assert (stream.live, stream.expired) == (0, 10)
+
+
+@pytest.mark.parametrize("shed", ["oldest", "random"])
+def test_long_text_under_a_limit_in_bytes(shed: str) -> None:
+    """What is dropped gives its bytes back, also if nothing else has to move."""
+    join = QUERY.start(limits=ps.Limits("2 MiB", shed=shed))
+    for number in range(40):
+        row = {"ts": [number], "k": [number], "v": ["x" * 100_000]}
+        join.push(a=pa.table(row))
+        assert join.metrics.bytes <= 2 << 20
+    assert join.metrics.live >= 8

@@ -76,6 +76,7 @@ class WindowJoin(Query):
         kind: bool = False,
         initial: Mapping[str, Any] | None = None,
         metrics: str | None = None,
+        limits: Limits | None = None,
         **streams: Any,
     ) -> Any:
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
@@ -93,10 +94,13 @@ class WindowJoin(Query):
             of the histories as batch DataFrames gives. Used when a checkpoint is new.
         metrics: the name of its counters in the query's progress: 'penstock', or 'penstock 2'
             for a join over the output of another. No two in a query may be alike.
+        limits: of memory, of the whole join, for streaming DataFrames: each bucket has an equal
+            share of it, so there is one bucket for each partition when `buckets` is not given. The
+            counters say what is lost. They may be others at a restart.
         """
         from penstock.spark.operator import Options, join_on_spark  # Spark is an extra
 
-        plan = Plan.of(self, indexes, probe_orders)
+        plan = Plan.of(self, indexes, probe_orders, limits)
         given = {**(frames or {}), **streams}
         return join_on_spark(self, given, plan, Options(buckets, kind, initial or {}, metrics))
 

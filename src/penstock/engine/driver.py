@@ -151,8 +151,11 @@ class Driver:
         return pa.Table.from_batches(results, self._schema) if results else self._nothing
 
     def refill(self, stream: int, arrivals: Arrivals, matched: Flags | None = None) -> None:
-        """Put tuples into a window as if they had arrived and met nothing; some had, before."""
-        self._make_room({stream: arrivals}, BEGINNING)
+        """Put tuples into a window as if they had arrived and met nothing; some had, before.
+
+        Nothing is shed for them: who fills windows again keeps within limits when all is there.
+        """
+        self._reserve({stream: arrivals}, BEGINNING)
         done, first = 0, self.windows.head(stream)
         words = np.ascontiguousarray(arrivals.words)
         while done < len(arrivals):
@@ -235,10 +238,12 @@ class Driver:
             count_lost(self.windows, self.binding, rows[:, lost])
 
     def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
-        rows = {stream: len(each.ts) for stream, each in chunk.items()}
         if self.shedder is not None:
-            self.shedder.make_room(rows, passed)
-        self.windows.reserve(rows, passed)
+            self.shedder.make_room({s: len(each.ts) for s, each in chunk.items()}, passed)
+        self._reserve(chunk, passed)
+
+    def _reserve(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
+        self.windows.reserve({s: len(each.ts) for s, each in chunk.items()}, passed)
         for stream, arrivals in chunk.items():
             payload = self.windows.payloads[stream]
             assert payload is not None, "a stream with arrivals is bound"

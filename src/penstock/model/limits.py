@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from penstock.errors import PlanError
@@ -121,3 +121,23 @@ class Limits:
             raise PlanError(
                 "ghosts=0 leaves nothing to count by; write loss='off' to count nothing"
             )
+
+    def share(self, place: int, of: int) -> Limits:
+        """Those of one of so many parts of the join, each of which keeps within its own."""
+        rows, size = self.memory.rows, self.memory.bytes
+        return replace(
+            self,
+            memory=Memory(
+                None if rows is None else _part(rows, place, of),
+                None if size is None else _part(size, place, of),
+            ),
+            ghosts=None if self.ghosts is None else max(_part(self.ghosts, place, of), 1),
+            statistics=Memory(bytes=max(self.statistics.bytes // of, LEAST_STATISTICS)),
+            # Two numbers are drawn from a seed, it and the next.
+            seed=2 * (self.seed * of + place),
+        )
+
+
+def _part(whole: int, place: int, of: int) -> int:
+    """An equal part; the first have one more, so that all add up to the whole."""
+    return whole // of + (place < whole % of)

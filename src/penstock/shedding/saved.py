@@ -26,7 +26,7 @@ from penstock.state.windows import Windows
 from penstock.stats import frequencies
 from penstock.stats.tables import BY_KEY, BY_ORDER
 
-__all__ = ["load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
+__all__ = ["ghost_numbers", "load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
 
 _OF_BUDGET: Final = (
     "instant", "random", "sampling", "threshold", "growth", "grown_at", "arrivals", "learns",
@@ -124,11 +124,25 @@ def _learned(windows: Windows) -> list[tuple[int, int]]:
     return spans
 
 
-def save_ghosts(shedder: Shedder, stream: int) -> pa.Table:
-    """The ghosts of a stream, oldest first."""
+def ghost_numbers(shedder: Shedder, stream: int, sequences: Words) -> Words:
+    """How many ghosts of a stream were laid before each of these."""
+    numbers: Words = shedder.windows.state.words[_notes(shedder, stream, sequences)]
+    return numbers
+
+
+def _notes(shedder: Shedder, stream: int, sequences: Words) -> Words:
+    """Where the notes of ghosts stand, in words."""
+    state = shedder.windows.state
+    mask = int(state.windows["mask"][shedder.windows.streams + stream])
+    notes: Words = int(state.shares["notes"][stream]) + NOTE_WORDS * (sequences & mask)
+    return notes
+
+
+def save_ghosts(shedder: Shedder, stream: int, chosen: Words | None = None) -> pa.Table:
+    """The ghosts of a stream, oldest first: all, or those of these sequence numbers."""
     windows, number = shedder.windows, shedder.windows.streams + stream
     state, payload = windows.state, windows.payloads[number]
-    live = windows.live_sequences(number)
+    live = windows.live_sequences(number) if chosen is None else chosen
     window = state.windows[number]
     columns: dict[str, Any] = {"ts": windows.timestamps(number, live)}
     for word in range(int(window.words)):
@@ -136,7 +150,8 @@ def save_ghosts(shedder: Shedder, stream: int) -> pa.Table:
         columns[f"word {word}"] = state.records["key"][records]
         if word == 0:
             columns["marks"] = state.records["marks"][records]
-    notes = int(state.shares["notes"][stream]) + NOTE_WORDS * (live & int(window.mask))
+    notes = _notes(shedder, stream, live)
+    columns["laid"] = state.words[notes]
     columns["instant"], columns["number"] = state.words[notes + 1], state.words[notes + 2]
     if payload is not None:
         for name in payload.columns:
@@ -166,4 +181,6 @@ def load_ghosts(shedder: Shedder, stream: int, saved: pa.Table, watermark: int) 
         done = ghosts.raise_all(windows.state, stream, (ts, words, marks, notes), done)
         if done < len(ts):
             windows.make_index_room()
+    sequences = np.arange(windows.head(number) - len(ts), windows.head(number))
+    windows.state.words[_notes(shedder, stream, sequences)] = saved["laid"].to_numpy()
     windows.state.shares["noted"][stream] = windows.head(number)

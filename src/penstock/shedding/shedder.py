@@ -25,7 +25,7 @@ from penstock.shedding import ghosts
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
 from penstock.state.arena import Words
-from penstock.state.budget import GROUPS, NO_LIMIT
+from penstock.state.budget import GROUPS, NO_LIMIT, NOTE_WORDS
 from penstock.state.keys import key_words
 from penstock.state.payload import Payload
 from penstock.state.pieces import in_pieces
@@ -54,7 +54,6 @@ class Shedder:
         self._query = query
         self.windows = windows
         self._streams = len(query.streams)
-        self._levelled = 0  # how many had arrived when all were given levels anew
         self._given: set[int] = set()
         self._binding: Binding | None = None
         budget, shares = windows.state.budget[0], windows.state.shares
@@ -171,7 +170,16 @@ class Shedder:
                 for columns in in_pieces(sequences, partial(_taken, own, payload)):
                     payload.write(columns, first)
                     first += len(next(iter(columns.values())))
+            self._number(stream, int(state.shares["noted"][stream]), head)
             state.shares["noted"][stream] = head
+
+    def _number(self, stream: int, begin: int, end: int) -> None:
+        """Note of new ghosts how many were laid before each: unlike sequence numbers, that stays
+        when they are moved."""
+        state, sequences = self.windows.state, np.arange(begin, end)
+        mask = int(state.windows["mask"][self._streams + stream])
+        notes = int(state.shares["notes"][stream]) + NOTE_WORDS * (sequences & mask)
+        state.words[notes] = int(state.shares["laid"][stream]) + sequences
 
     def make_ghost_room(self, watermark: int) -> None:
         """More room for ghosts, or fewer of them."""
@@ -208,9 +216,10 @@ class Shedder:
     def make_room(self, rows: Mapping[int, int], watermark: int) -> None:
         """Before a chunk with so many rows of each stream."""
         heads = int(self.windows.state.windows["head"][: self._streams].sum())
-        if heads - self._levelled > max(_LEVELLED * self.live, _LEAST_CHUNK):
+        levelled = int(self.windows.state.budget["levelled"][0])
+        if heads - levelled > max(_LEVELLED * self.live, _LEAST_CHUNK):
             # Worths that have become less are noticed by nothing else.
-            self._levelled = heads
+            self.windows.state.budget["levelled"] = heads
             for stream in range(self._streams):
                 level_anew(self.windows.state, stream)
         memory = self.limits.memory
@@ -308,6 +317,15 @@ class Shedder:
         start = int(state.budget["groups"][0])
         sums = state.floats[start : start + GROUPS]
         return float(((sums - sums.mean()) ** 2).sum()) * GROUPS / (GROUPS - 1)
+
+    def forget_losses(self) -> None:
+        """Count lost results from here on."""
+        state = self.windows.state
+        state.shares["lost"] = 0.0
+        state.budget["certain"] = 0.0
+        if self.windows.has_ghosts:
+            start = int(state.budget["groups"][0])
+            state.floats[start : start + GROUPS] = 0.0
 
     @property
     def seen(self) -> int:

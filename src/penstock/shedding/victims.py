@@ -71,6 +71,7 @@ def _cheapest(state: State, number: int) -> tuple[int, float]:
     if window.live == 0:
         return NOWHERE, 0.0
     if policy == OLDEST:
+        ring.expire(state, number, -(1 << 62))  # holes at the tail, where matched tuples went
         return window.tail, 0.0
     if policy == AGE:
         return ages.cheapest(state, number)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -35,9 +35,12 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.runtime.intake import event_times
+from penstock.shedding.shedder import Shedder
+from penstock.spark.bucket_count import spread_names
 from penstock.spark.cold import Manifest, Store
 from penstock.spark.hot import HotState
 from penstock.spark.segments import Segments
+from penstock.spark.survivors import Survivors
 from penstock.state.arena import Words
 
 __all__ = ["Bucket", "Step", "release_parts", "with_guests"]
@@ -51,6 +54,10 @@ class Step:
 
     results: the joined rows. late: rows behind the watermark, by stream. rebuilt: whether
     the windows had to be filled from segments.
+
+    Under limits, ghosts: how many it has. shed, lost, lost_variance: what this step adds to the
+    tuples that were shed, to the results lost without them, and to the variance of these; None
+    when they are not counted.
     """
 
     results: pa.Table
@@ -59,6 +66,10 @@ class Step:
     live: int
     bytes: int
     rebuilt: bool
+    ghosts: int = 0
+    shed: int = 0
+    lost: float | None = 0.0
+    lost_variance: float | None = 0.0
 
 
 def with_guests(
@@ -108,6 +119,7 @@ class Bucket:
         guests: rows of the batch that stay in other buckets.
         """
         manifest, is_new = self._manifest(store)
+        plan = self._plan_of(bucket)
         before = manifest.watermark
         watermark = manifest.watermark = max(before, watermark)
         released = {
@@ -116,18 +128,13 @@ class Bucket:
         }
         share = None
         if not is_new:
-            share = self._hot.claim(bucket, manifest.token, self._binding, self._plan)
+            share = self._hot.claim(bucket, manifest.token, self._binding, plan)
         rebuilt = share is None and manifest.token != ""
-        segments = Segments(self._binding, store, manifest)
+        kind = Segments if plan.limits is None else Survivors
+        segments = kind(self._binding, store, manifest)
         if share is None:
-            share = self._hot.make(self._binding, self._plan)
-            if manifest.token or not (self._binding.query.counts or self._binding.query.marked):
-                segments.fill(share, watermark)
-            else:
-                # The results of a history up to its watermark are known, but not what of it is
-                # still in its window, or has matched.
-                share.run(segments.history(), before)
-                manifest.numbered = share.waiting.numbered
+            share = self._hot.make(self._binding, plan)
+            segments.restore(share, before, watermark)
         share.waiting.numbered = manifest.numbered
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = share.driver.produced
@@ -139,6 +146,7 @@ class Bucket:
             manifest.arrived[stream] += sum(len(part) for part in batches[stream])
             manifest.late[stream] += 0 if each.late is None else len(each.late)
             segments.append(stream, arrivals[stream])
+        was = replace(manifest)
         segments.settle(share, watermark)
         self._set_timer(store, manifest, share.earliest)
         manifest.token = secrets.token_hex(16)
@@ -146,9 +154,20 @@ class Bucket:
         windows = share.driver.windows
         live = sum(windows.live(stream) for stream in range(len(manifest.segments)))
         held = windows.state_bytes + windows.payload_bytes
-        self._hot.publish(bucket, manifest.token, share)
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
-        return Step(results, late_rows, manifest, live, held, rebuilt)
+        step = Step(results, late_rows, manifest, live, held, rebuilt)
+        if share.driver.shedder is not None:
+            step = _with_losses(step, was, share.driver.shedder)
+        self._hot.publish(bucket, manifest.token, share)
+        return step
+
+    def _plan_of(self, bucket: str) -> Plan:
+        """That of one bucket, which under limits has a share of them."""
+        if self._plan.limits is None:
+            return self._plan
+        names = spread_names(*self._division)
+        limits = self._plan.limits.share(names.index(int(bucket)), len(names))
+        return replace(self._plan, limits=limits)
 
     def wake(self, bucket: str, store: Store, watermark: int) -> Step | None:
         """The step of a timer; None when a step at this watermark has seen to everything."""
@@ -235,12 +254,27 @@ class Bucket:
                 manifest.timer = moment
                 store.wake_at(moment)
             return
+        windows = self._binding.query.windows
         ends = [
-            window.ends(segment.newest)
-            for segments, window in zip(manifest.segments, self._binding.query.windows, strict=True)
+            windows[stream].ends(segment.newest)
+            for lists in (manifest.segments, manifest.ghosts)
+            for stream, segments in enumerate(lists)
             for segment in segments
-            if window.length_us < FOREVER
+            if windows[stream].length_us < FOREVER
         ]
         if ends and manifest.timer is None:
             manifest.timer = max(ends) + 1
             store.wake_at(manifest.timer)
+
+
+def _with_losses(step: Step, was: Manifest, shedder: Shedder) -> Step:
+    """The same, with what it adds to the losses there were."""
+    now = step.manifest
+    is_counted = shedder.limits.loss != "off"
+    return replace(
+        step,
+        ghosts=shedder.ghosts,
+        shed=now.shed - was.shed,
+        lost=now.lost - was.lost if is_counted else None,
+        lost_variance=now.lost_variance - was.lost_variance if is_counted else None,
+    )

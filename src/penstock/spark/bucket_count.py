@@ -18,7 +18,7 @@ from typing import Final
 
 from pyspark import TaskContext
 
-__all__ = ["MOST_BUCKETS", "BucketCount", "partition_of"]
+__all__ = ["MOST_BUCKETS", "BucketCount", "partition_of", "spread_names"]
 
 MOST_BUCKETS: Final = (1 << 15) - 1
 _WORD: Final = (1 << 32) - 1
@@ -46,7 +46,7 @@ class BucketCount:
 
     def names(self) -> tuple[int, ...]:
         """What they are called, in this task; the first of them is 0."""
-        return _spread(self.here(), self.partitions_here())
+        return spread_names(self.here(), self.partitions_here())
 
     def partitions_here(self) -> int:
         """The shuffle partitions of the query, in this task."""
@@ -56,7 +56,7 @@ class BucketCount:
 
 
 @functools.cache
-def _spread(count: int, partitions: int) -> tuple[int, ...]:
+def spread_names(count: int, partitions: int) -> tuple[int, ...]:
     """So many names, at most one more of them in one partition than in another."""
     names: list[int] = []
     filled = [0] * partitions

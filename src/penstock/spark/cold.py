@@ -4,46 +4,26 @@ For each stream, immutable segments: the tuples that one batch brought, as compr
 And one manifest: which segments there are, the counters, and the token of the hot state that
 matches them. A batch writes at most one segment for a stream, the manifest, and removes the
 segments whose tuples have all expired; when there are many, neighbours of like size are
-written again as one (segments.py). Restoring is Spark's: what the store returns is what was
+written again as one (segments.py). Under limits tuples go before their time, and segments hold
+what is left (survivors.py). Restoring is Spark's: what the store returns is what was
 committed.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.ipc
-
-from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
-from penstock.engine.release import taken_back
 from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.envelope import seal, unseal
-from penstock.state.arena import Flags, Words
 from penstock.state.storage import kept_type
 
-__all__ = [
-    "Manifest",
-    "Segment",
-    "Store",
-    "read_flags",
-    "read_segment",
-    "write_flags",
-    "write_segment",
-]
-
-_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd")
-_TS: Final = "ts"
-_COLUMN: Final = "column "  # before the names of columns, so that none can be called ts
+__all__ = ["Manifest", "Segment", "Store"]
 
 
 class Store(Protocol):
@@ -70,11 +50,16 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Segment:
-    """number: its name in the store. rows: as written. newest: the greatest ts in it."""
+    """number: its name in the store. rows: as written. newest: the greatest ts in it.
+
+    first, last: under limits, the least and the greatest number of its tuples (survivors.py).
+    """
 
     number: int
     rows: int
     newest: int
+    first: int = 0
+    last: int = 0
 
 
 @dataclass
@@ -94,6 +79,10 @@ class Manifest:
     Where rows or arrivals are counted tuples wait, and have had their turn up to `released`.
     numbered: how many have been numbered. floors: for each stream, the time before which none
     is in its window.
+
+    Under limits, loss: how losses are counted; None without limits. ghosts: the segments of each
+    stream's ghosts. shed: tuples that were. lost, lost_variance: results that were, and how
+    uncertain that is.
     """
 
     query: Mapping[str, Any]
@@ -113,6 +102,11 @@ class Manifest:
     released: int = BEGINNING
     numbered: int = 0
     floors: list[int] = field(default_factory=list)
+    loss: str | None = None
+    ghosts: list[list[Segment]] = field(default_factory=list)
+    shed: int = 0
+    lost: float = 0.0
+    lost_variance: float = 0.0
 
     @classmethod
     def of(cls, binding: Binding, division: tuple[int, int]) -> Manifest:
@@ -145,10 +139,8 @@ class Manifest:
                 f"the checkpoint is of another version of penstock: {error}; "
                 "go on with that version, or use a new checkpoint"
             ) from error
-        manifest.segments = [
-            [Segment(**segment) for segment in segments]  # type: ignore[arg-type]  # JSON's dict
-            for segments in manifest.segments
-        ]
+        manifest.segments = _segments(manifest.segments)
+        manifest.ghosts = _segments(manifest.ghosts)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
@@ -165,6 +157,11 @@ class Manifest:
             _check_kept(name, was, now, manifest.given[stream])
         manifest.columns, manifest.given = columns, given
         return manifest
+
+
+def _segments(lists: Sequence[Sequence[Any]]) -> list[list[Segment]]:
+    """Those that JSON has as objects."""
+    return [[Segment(**segment) for segment in segments] for segments in lists]
 
 
 def _columns(binding: Binding) -> list[dict[str, str]]:
@@ -218,51 +215,3 @@ def _check_kept(
                 "written, so the tuples in the windows do not have it; leave it out of select=, "
                 "or use a new checkpoint"
             )
-
-
-def write_flags(flags: Flags) -> str:
-    """Flags as text."""
-    return base64.b64encode(zlib.compress(np.packbits(flags).tobytes())).decode()
-
-
-def read_flags(text: str, count: int) -> Flags:
-    """So many flags from their text."""
-    bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
-    if len(bits) != -(-count // 8):
-        raise SnapshotError(
-            f"a bucket of the checkpoint knows of {8 * len(bits)} tuples at most whether they have "
-            f"matched, and holds {count}; restore the checkpoint from a copy"
-        )
-    return np.unpackbits(bits, count=count).astype(np.bool_)
-
-
-def write_segment(ts: Words, columns: Mapping[str, pa.Array]) -> bytes:
-    """The bytes of tuples, in kept types."""
-    names = [_TS, *(f"{_COLUMN}{name}" for name in columns)]
-    batch = pa.RecordBatch.from_arrays([pa.array(ts), *columns.values()], names)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema, options=_OPTIONS) as writer:
-        writer.write_batch(batch)
-    return seal(sink.getvalue().to_pybytes(), str(batch.schema))
-
-
-def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) -> Arrivals:
-    """The tuples of a segment with ts of at least `after`; added columns are null."""
-    if data is None:
-        raise SnapshotError(
-            f"a segment of stream {binding.query.names[stream]!r} is missing from the state "
-            "store; restore the checkpoint from a copy"
-        )
-    table = pa.ipc.open_stream(unseal(data, "segment")).read_all().combine_chunks()
-    schema = binding.schemas[stream]
-    assert schema is not None, "on Spark every stream's schema is known"
-    ts: Words = table[_TS].to_numpy().astype(np.int64, copy=False)
-    columns = {}
-    for name in binding.kept[stream]:
-        if f"{_COLUMN}{name}" in table.column_names:
-            columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
-        else:
-            columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
-    arrivals = taken_back(binding, stream, ts, columns)
-    alive = ts >= after
-    return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))

@@ -2,7 +2,9 @@
 
 By key, a tuple and all its partners are in one bucket. Two streams without a key are divided by
 tuples: each stays in one bucket, and goes to all others as a guest, so more buckets than there
-are partitions would only be more copies. What no bucket can know by itself is not divided:
+are partitions would only be more copies. Under limits each bucket has its share of the memory, so
+there is one for each partition, which then has its memory in one piece. What no bucket can know by
+itself is not divided:
 
     rows or arrivals of all keys    one order of all tuples says which are in a window
     outer, semi, anti without key   a tuple's partners are in all buckets, and none of them knows
@@ -23,10 +25,14 @@ __all__ = ["divided"]
 
 _BY_KEY: Final = 4  # a bucket is the least that can move: several allow for other partitions
 _BY_TUPLE: Final = 1
+_POOLED: Final = 1
 
 
-def divided(query: Query, given: int | None, partitions: int) -> BucketCount:
-    """The buckets of a query; given: by the user. partitions: of the session."""
+def divided(
+    query: Query, given: int | None, partitions: int, *, pooled: bool = False
+) -> BucketCount:
+    """The buckets of a query; given: by the user. partitions: of the session. pooled: whether
+    memory is shared out among them."""
     if given is not None and (not isinstance(given, int) or not 1 <= given <= MOST_BUCKETS):
         raise PlanError(f"buckets must be 1 to {MOST_BUCKETS:,}, got {given!r}")
     undivided = _undivided(query)
@@ -43,7 +49,8 @@ def divided(query: Query, given: int | None, partitions: int) -> BucketCount:
             stacklevel=4,
         )
         given = 1
-    return BucketCount(given, partitions, _BY_KEY if query.keys[0] else _BY_TUPLE)
+    per_partition = _POOLED if pooled else _BY_KEY if query.keys[0] else _BY_TUPLE
+    return BucketCount(given, partitions, per_partition)
 
 
 def _undivided(query: Query) -> tuple[str, str] | None:

@@ -31,8 +31,9 @@ from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.spark.bucket import release_parts, with_guests
 from penstock.spark.division import divided
+from penstock.spark.limits import check_limits
 from penstock.spark.packing import PACKED, Packer, blob_schema, read_blobs
-from penstock.spark.processor import OUTPUT, JoinProcessor, horizon_ms
+from penstock.spark.processor import COUNTERS, OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
 from penstock.spark.session import prepare_session
 from penstock.spark.share import Share
@@ -74,7 +75,9 @@ def join_on_spark(
     binding = _bind(query, frames, kind)
     history = _history(query, frames, options.initial, streaming)
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
-    count = divided(query, options.buckets, partitions)
+    count = divided(query, options.buckets, partitions, pooled=plan.limits is not None)
+    if plan.limits is not None:
+        check_limits(binding, plan, count.here(), streaming=streaming, history=bool(history))
     packed = [
         frames[name].mapInArrow(Packer(binding, stream, count), PACKED)
         for stream, name in enumerate(query.names)
@@ -185,8 +188,7 @@ def _bind(query: Query, frames: Mapping[str, Any], kind: bool) -> Binding:
 
 
 def _counters() -> list[Any]:
-    names = ("produced", "late", "live", "bytes", "rebuilt")
-    return [F.sum(name).alias(name) for name in names]
+    return [F.sum(name).alias(name) for name in COUNTERS]
 
 
 def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table], pa.Table]:

@@ -29,18 +29,19 @@ from penstock.spark.packing import (
 )
 from penstock.spark.scratch import Place
 
-__all__ = ["OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
+__all__ = ["COUNTERS", "OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
 
 # A row of the operator's output: joined rows, or the late rows of one stream, and the
 # counters of the bucket in this batch, in its first row only.
 OUTPUT: Final = (
     "stream int, data binary, "
-    "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint"
+    "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint, "
+    "lost double, lost_variance double, shed bigint, ghosts bigint"
 )
 RESULT: Final = -1  # in place of a stream: joined rows
 
-_TOLD: Final = (0, 0, 0, 0, 0)  # counters that a row before has
 _NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
+COUNTERS: Final = tuple(_NAMES[2:])
 _FRAME_BYTES: Final = 8 << 20  # of output at once: each is copied several times on its way
 
 
@@ -123,9 +124,12 @@ class JoinProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         watermark = self._watermark(timerValues)
         step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
-        for frame in () if step is None else self._output(step):
-            # Of a bucket that was woken only what it gives out belongs to the batch.
-            if frame["data"].notna().any():
+        if step is None:
+            return
+        has_lost = bool(step.lost or step.lost_variance or step.shed)
+        for frame in self._output(step):
+            # Of a bucket that was woken only what it gives out, or loses, belongs to the batch.
+            if has_lost or frame["data"].notna().any():
                 yield frame
 
     def close(self) -> None:
@@ -153,17 +157,22 @@ class JoinProcessor(StatefulProcessor):
     def _output(self, step: Step) -> Iterator[pd.DataFrame]:
         late = sum(len(rows) for rows in step.late.values())
         # Counters are summed over the rows of all buckets: each is to count once.
-        counters = (step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt))
+        counters: tuple[Any, ...] = (
+            *(step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt)),
+            *(step.lost, step.lost_variance, step.shed, step.ghosts),
+        )
+        # What is not counted at all is null, in all rows.
+        told = tuple(None if each is None else 0 for each in counters)
         rows: list[tuple[Any, ...]] = []
-        size = 0
+        size, is_told = 0, False
         for stream, data in self._blobs(step):
-            rows.append((stream, data, *counters))
-            counters = _TOLD
+            rows.append((stream, data, *(told if is_told else counters)))
+            is_told = True
             size += len(data)
             if size >= _FRAME_BYTES:
                 yield pd.DataFrame(rows, columns=_NAMES)
                 rows, size = [], 0
-        if counters is not _TOLD:
+        if not is_told:
             rows.append((RESULT, None, *counters))
         if rows:
             yield pd.DataFrame(rows, columns=_NAMES)

@@ -11,11 +11,14 @@ import queue
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 __all__ = ["BatchProgress", "ProgressQueue"]
+
+
+_COUNTERS: Final = ("late", "live", "bytes", "rebuilt", "shed", "ghosts")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,9 @@ class BatchProgress:
     batch; that of the join is ahead of it by the longest window. None where there is none.
     live, bytes: rows and memory in the windows of the buckets that the batch touched.
     rebuilt: how many of them had to be filled from segments.
+    Under limits, lost: results that were lost in the batch, for want of tuples that were shed; None
+    when they are not counted. lost_variance: what it adds to the variance of their sum. shed:
+    tuples that were, in the batch. ghosts: those that are remembered, as live.
     """
 
     number: int
@@ -37,6 +43,10 @@ class BatchProgress:
     live: int
     bytes: int
     rebuilt: int
+    lost: float | None
+    lost_variance: float | None
+    shed: int
+    ghosts: int
     newest_us: int | None
     spark_watermark_us: int | None
 
@@ -68,7 +78,9 @@ def _record(progress: Any) -> BatchProgress:
         rows=progress.numInputRows,
         offsets=[json.loads(source.endOffset) for source in progress.sources],
         # A batch without input touches no bucket, and has no counters.
-        **{name: counters[name] or 0 for name in ("late", "live", "bytes", "rebuilt")},
+        **{name: counters[name] or 0 for name in _COUNTERS},
+        lost=counters["lost"],
+        lost_variance=counters["lost_variance"],
         newest_us=_microseconds(progress.eventTime.get("max")),
         spark_watermark_us=_microseconds(progress.eventTime.get("watermark")),
     )

@@ -22,11 +22,10 @@ import numpy as np
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
+from penstock.errors import SnapshotError
 from penstock.model.binding import Binding
-from penstock.spark.cold import (
-    Manifest,
-    Segment,
-    Store,
+from penstock.spark.cold import Manifest, Segment, Store
+from penstock.spark.segment_bytes import (
     read_flags,
     read_segment,
     write_flags,
@@ -50,6 +49,22 @@ class Segments:
         self._store = store
         self._manifest = manifest
 
+    def restore(self, share: Share, before: int, watermark: int) -> None:
+        """Fill windows that are empty. before: the watermark of the last step, or of a history."""
+        manifest, query = self._manifest, self._binding.query
+        if manifest.loss is not None:
+            raise SnapshotError(
+                "the checkpoint is of a join under limits, which has dropped some of its tuples; "
+                "go on with limits=, or use a new checkpoint"
+            )
+        if manifest.token or not (query.counts or query.marked):
+            self.fill(share, watermark)
+            return
+        # The results of a history up to its watermark are known, but not what of it is still in
+        # its window, or has matched.
+        share.run(self.history(), before)
+        manifest.numbered = share.waiting.numbered
+
     def append(self, stream: int, arrivals: Arrivals) -> None:
         """Keep tuples, which are in order of time."""
         if len(arrivals):
@@ -63,6 +78,13 @@ class Segments:
             if parts:
                 taken[stream] = Arrivals.concatenated(parts).in_time_order()
         return taken
+
+    def clear(self) -> None:
+        """Forget all."""
+        for stream, segments in enumerate(self._manifest.segments):
+            for segment in segments:
+                self._store.remove_segment(stream, segment.number)
+            segments.clear()
 
     def fill(self, share: Share, watermark: int) -> None:
         """Put everything into windows that are empty, as it was."""
@@ -85,9 +107,11 @@ class Segments:
         count = sum(len(part) for part in parts)
         matched = read_flags(self._manifest.matched[stream], count) if count else np.array([])
         for part in parts:
-            if len(part):
-                share.driver.refill(stream, part, matched[: len(part)])
-            matched = matched[len(part) :]
+            flags, matched = matched[: len(part)], matched[len(part) :]
+            if len(part) and share.driver.shedder is None:
+                share.driver.refill(stream, part, flags)
+            elif len(part):  # what has come out is not kept under limits
+                share.driver.refill(stream, part.take(np.flatnonzero(~flags)))
 
     def _fill_in_turn(self, share: Share) -> None:
         manifest, waiting = self._manifest, share.waiting

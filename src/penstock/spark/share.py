@@ -30,8 +30,9 @@ class Share:
     """driver: over the windows. waiting: where rows or arrivals are counted."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
-        # Segments hold all tuples, and which have matched is told by their order.
-        self.driver = Driver(binding, plan, memory, keep_matched=True)
+        # Segments hold all tuples, and which have matched is told by their order; under limits
+        # which are left is told by their numbers.
+        self.driver = Driver(binding, plan, memory, keep_matched=plan.limits is None)
         self.waiting = Waiting(binding.query, by_contents=True)
 
     def run(

@@ -8,7 +8,8 @@
                 number, which tells how many of its stream came before
     levels      of the queues, where tuples are kept in order of their worth (state.queue)
     values      of the tuples, where the user says what results are worth
-    notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed
+    notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed; once
+                it has its columns, in the place of the first how many were laid before it
     counts      of the tables (stats)
     groups      of the ledger (shedding.ghosts)
     ages        of the policy that learns from them (shedding.ages)
@@ -77,7 +78,8 @@ BUDGET: Final = _record(
     ("stops", "i8"),  # whether candidates are verified before an instant ends
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
-    *((f"spare{number}", "i8") for number in range(2)),
+    ("levelled", "i8"),  # how many had arrived when all were given levels anew
+    ("spare0", "i8"),
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
@@ -94,7 +96,8 @@ SHARE: Final = _record(
     ("floor", "i8"),  # ghosts from here on must stay readable
     ("ages", "i8"),  # where what is learned of ages starts, in words
     ("numbered", "i8"),  # the number of the next to come
-    *((f"spare{number}", "i8") for number in range(2)),
+    ("laid", "i8"),  # ghosts that were laid before the first of this arena
+    ("spare0", "i8"),
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables

@@ -51,9 +51,12 @@ class Payload:
         positions = self.positions(sequences)
         return {name: each.take(sequences, positions) for name, each in self.columns.items()}
 
-    def relocate(self, old: Words, new: Words, size: int) -> None:
-        """Move rows to new sequence numbers, in a ring of `size`."""
-        if size == self._size and np.array_equal(old, new):
+    def relocate(self, old: Words, new: Words, size: int, *, tight: bool = False) -> None:
+        """Move rows to new sequence numbers, in a ring of `size`.
+
+        tight: give back what rows have left that are gone, also if none has to be moved.
+        """
+        if size == self._size and not tight and np.array_equal(old, new):
             return
         self._size = size
         for column in self.columns.values():

@@ -304,7 +304,7 @@ class Windows:
     def close_ranks(self) -> None:
         """Give back all that is not needed to hold what is there."""
         sizes = [_ring_size(self.live(number) * 5 // 4) for number in range(len(self._sizes))]
-        self._rebuild(self._directory_sizes(), sizes, range(len(sizes)))
+        self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
 
     def _live_in_all(self) -> int:
         return int(self.state.windows["live"].sum())
@@ -319,7 +319,12 @@ class Windows:
         return sizes
 
     def _rebuild(
-        self, directory_sizes: Sequence[int], sizes: Sequence[int], moved: Sequence[int]
+        self,
+        directory_sizes: Sequence[int],
+        sizes: Sequence[int],
+        moved: Sequence[int],
+        *,
+        tight: bool = False,
     ) -> None:
         """Move everything to a new arena; the tuples of `moved` windows close ranks."""
         old, new = self.state, self._allocate(directory_sizes, sizes)
@@ -336,7 +341,7 @@ class Windows:
                 placed = np.arange(head - len(live), head)
                 new.windows["tail"][number] = head - len(live)
                 if payload is not None:
-                    payload.relocate(live, placed, sizes[number])
+                    payload.relocate(live, placed, sizes[number], tight=tight)
             else:
                 _copy_rings(old, new, number)
             _fill(old, new, number, live, placed)
