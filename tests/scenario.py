@@ -1,11 +1,11 @@
 """A scenario: a query, what is fed to it in which steps, and how it is evaluated.
 
-`run` feeds it to penstock, `check` compares the run with the oracle's, step by step.
+`feed` gives it to penstock, `check` compares the run with the oracle's, step by step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -25,7 +25,8 @@ INT = pa.int64()
 @dataclass(frozen=True)
 class Scenario:
     """`restarts` names the steps after which the join is saved and restored, and with
-    which indexes it then goes on. Every row has its time, its key, `id` and `note`."""
+    which indexes it then goes on; `memory` those before which it gets another limit. Every row
+    has its time, its key, `id` and `note`."""
 
     streams: Sequence[OracleStream]
     steps: Sequence[Step]
@@ -39,6 +40,8 @@ class Scenario:
     how: str = "inner"
     by_arrival: Collection[str] = ()  # streams whose times are not given, but those of `at`
     as_udf: Collection[str] = ()  # which of these texts are functions instead
+    limits: ps.Limits | None = None
+    memory: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def query(self) -> ps.WindowJoin:
@@ -72,6 +75,11 @@ class Scenario:
     def counted(self) -> bool:
         """Whether rows or arrivals are, so that tuples wait."""
         return any(stream.rows or stream.arrivals for stream in self.streams)
+
+    def limits_after(self, number: int) -> ps.Limits | None:
+        """The limits that hold after a step."""
+        memory = [text for step, text in sorted(self.memory.items()) if step <= number]
+        return replace(self.limits, memory=memory[-1]) if self.limits and memory else self.limits
 
     def schema(self, stream: OracleStream) -> pa.Schema:
         keys = zip(("x", "y") if self.where else stream.key, self.key_types, strict=True)
@@ -145,8 +153,9 @@ def rows_of(batch: pa.Table) -> list[Row]:
     return rows
 
 
-def run(scenario: Scenario) -> list[Outcome]:
-    """What penstock makes of it, in the oracle's terms."""
+def feed(scenario: Scenario) -> Iterator[tuple[ps.Join, Outcome]]:
+    """What penstock makes of it, in the oracle's terms: the join after each step and at the end,
+    and what the step has brought."""
     now = [0.0]
     query = scenario.query
     schemas = {stream.name: scenario.schema(stream) for stream in scenario.streams}
@@ -155,10 +164,13 @@ def run(scenario: Scenario) -> list[Outcome]:
         probe_orders=scenario.probe_orders,
         schemas=schemas,
         clock=lambda: now[0],
+        limits=scenario.limits,
     )
-    outcomes: list[Outcome] = []
     for number, step in enumerate(scenario.steps):
         now[0] = step.at
+        if number in scenario.memory:
+            join.limit(memory=scenario.memory[number])
+            join.driver.check()
         if step.resize:
             ((name, window),) = step.resize.items()
             (stream,) = (each for each in scenario.streams if each.name == name)
@@ -176,15 +188,23 @@ def run(scenario: Scenario) -> list[Outcome]:
         metrics = join.metrics
         watermark = -inf if metrics.watermark is None else metrics.watermark
         live = {name: stream.live for name, stream in metrics.streams.items()}
-        outcomes.append(Outcome(late, results, watermark, live))
+        yield join, Outcome(late, results, watermark, live)
         if number in scenario.restarts:
-            indexes = scenario.restarts[number]
-            join = query.restore(join.snapshot(), indexes=indexes, clock=lambda: now[0])
-    rest = combinations(join.finish(), schemas)
+            join = query.restore(
+                join.snapshot(),
+                indexes=scenario.restarts[number],
+                clock=lambda: now[0],
+                limits=scenario.limits_after(number),
+            )
+    yield join, Outcome({name: [] for name in schemas}, combinations(join.finish(), schemas), inf)
+
+
+def run(scenario: Scenario) -> list[Outcome]:
+    """All outcomes, with that of the end where tuples wait or come out alone."""
+    *outcomes, end = (outcome for _, outcome in feed(scenario))
     if scenario.counted or scenario.how in PRESERVED:
-        outcomes.append(Outcome({name: [] for name in schemas}, rest, inf))
-    else:
-        assert not rest  # nothing waits
+        return [*outcomes, end]
+    assert not end.results  # nothing waits
     return outcomes
 
 
@@ -221,11 +241,15 @@ def in_order(stream: OracleStream, steps: Sequence[Step]) -> bool:
     return True
 
 
+def expected(scenario: Scenario) -> list[Outcome]:
+    """What the oracle makes of it."""
+    terms = list(scenario.where.values())
+    return answer(scenario.streams, scenario.steps, scenario.between, terms, scenario.how)
+
+
 def check(scenario: Scenario) -> None:
     """penstock answers a scenario as the oracle does, in every step."""
-    terms = list(scenario.where.values())
-    expected = answer(scenario.streams, scenario.steps, scenario.between, terms, scenario.how)
-    for number, (want, got) in enumerate(zip(expected, run(scenario), strict=True)):
+    for number, (want, got) in enumerate(zip(expected(scenario), run(scenario), strict=True)):
         where = f"in step {number}"
         assert bag(got.results) == bag([scenario.given(each) for each in want.results]), where
         assert got.watermark == want.watermark, where

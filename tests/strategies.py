@@ -102,9 +102,14 @@ def streams(
 
 
 @st.composite
-def other_windows(draw: st.DrawFn, joined: Sequence[OracleStream]) -> tuple[OracleStream, ...]:
-    """The same streams with windows of every other kind, mixed where that is allowed."""
-    kind = draw(st.sampled_from(("mixed", "mixed", "mixed", "tumbling", "arrivals")))
+def other_windows(
+    draw: st.DrawFn, joined: Sequence[OracleStream], *, counted: bool = True
+) -> tuple[OracleStream, ...]:
+    """The same streams with windows of every other kind, mixed where that is allowed.
+
+    counted: of rows and arrivals, too.
+    """
+    kind = draw(st.sampled_from(("mixed", "mixed", "mixed", "tumbling", *["arrivals"] * counted)))
     slot, places = draw(st.sampled_from((1, 7, 20))), draw(st.sampled_from((1, 2, 5, 40)))
     changed = []
     for stream in joined:
@@ -121,7 +126,8 @@ def other_windows(draw: st.DrawFn, joined: Sequence[OracleStream]) -> tuple[Orac
             "tumbling": {"window_us": inf, "slot_us": slot},
             "arrivals": {"window_us": inf, "arrivals": places},
         }
-        one = draw(st.sampled_from(list(windows)[:5])) if kind == "mixed" else kind
+        mixed = list(windows)[: 5 if counted else 3]
+        one = draw(st.sampled_from(mixed)) if kind == "mixed" else kind
         changed.append(replace(stream, **windows[one]))
     return tuple(changed)
 
@@ -246,10 +252,12 @@ def scenarios(
     restarts: bool = False,
     idle: bool = False,
     windows: bool = False,
+    counted: bool = True,
     how: str = "inner",
     resizes: bool = False,
 ) -> Scenario:
-    """key: a row of KEYS; any of them when not given. windows: of other kinds than time."""
+    """key: a row of KEYS; any of them when not given. windows: of other kinds than time;
+    counted: of rows and arrivals, too."""
     key_types, domains = KEYS[key or draw(st.sampled_from(sorted(KEYS)))]
     columns = ("k", "l", "m")[: len(key_types)]
     joined = draw(streams(columns, in_time=in_time, idle=idle))[: None if how == "inner" else 2]
@@ -263,7 +271,7 @@ def scenarios(
             for stream, length in zip(joined, (high, -low), strict=True)
         )
     elif windows:
-        joined = draw(other_windows(joined))
+        joined = draw(other_windows(joined, counted=counted))
     comes = draw(arrivals(names, columns, domains))
     steps, at, newest = [], 0.0, 0
     for push in draw(batches(comes, names)):

@@ -36,9 +36,9 @@ def answer(where: Any, table: pa.Table = TABLE) -> list[tuple[Any, Any]]:
 
 
 @st.composite
-def with_functions(draw: st.DrawFn, *, windows: bool) -> Scenario:
+def with_functions(draw: st.DrawFn, *, windows: bool, counted: bool = True) -> Scenario:
     """Some terms of a clause are functions; over every split, disorder and restart."""
-    scenario = draw(clauses(windows=windows))
+    scenario = draw(clauses(windows=windows, counted=counted))
     texts = list(scenario.where)
     chosen = draw(st.lists(st.sampled_from(texts), min_size=1, unique=True))
     # As a function a term does not say by what a window can be found, nor what the key is.

@@ -90,10 +90,11 @@ def clauses(
     draw: st.DrawFn,
     *,
     windows: bool,
+    counted: bool = True,
     streams_at_most: int = 4,
     terms: Mapping[str, Term] | None = None,
 ) -> Scenario:
-    """terms: the clause; when not given, some of all."""
+    """terms: the clause; when not given, some of all. counted: as in `other_windows`."""
     joined = tuple(replace(stream, key=()) for stream in draw(streams(())))[:streams_at_most]
     if terms is not None:
         needed = {name for names, _ in terms.values() for name in names}
@@ -103,7 +104,7 @@ def clauses(
             for stream, name in zip(drawn, sorted(needed), strict=True)
         )
     if windows:
-        joined = draw(other_windows(joined))
+        joined = draw(other_windows(joined, counted=counted))
     names = [stream.name for stream in joined]
     fitting = [text for text, (over, _) in TERMS.items() if set(over) <= set(names)]
     chosen = draw(st.lists(st.sampled_from(fitting), min_size=1, max_size=4, unique=True))

@@ -88,8 +88,16 @@ class Driver:
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
         self.bind(binding)
 
+    def check_binding(self, binding: Binding) -> None:
+        """Refuse columns that limits do not fit."""
+        if self._values is not None:
+            self._values.check(binding)
+        if self.shedder is not None:
+            self.shedder.check(binding)
+
     def bind(self, binding: Binding) -> None:
         """Use a binding that knows further streams."""
+        self.check_binding(binding)
         self.binding = binding
         self._schema = binding.output_schema()
         self._names = self._schema.names
@@ -100,8 +108,6 @@ class Driver:
                 self.windows.payloads[stream] = Payload(
                     schema, kept, self.windows.size(stream), self.windows.memory
                 )
-        if self._values is not None:
-            self._values.check(binding)
         if self.shedder is not None:
             self.shedder.bind(binding)
 

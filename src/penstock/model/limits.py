@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Final
 
 from penstock.errors import PlanError
@@ -32,7 +33,8 @@ _LOSSES: Final = ("exact", "sampled", "off")
 _UNITS: Final = {
     "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30,
 }  # fmt: skip
-_TEXT: Final = re.compile(r"([\d_,]+(?:\.\d+)?)\s*([A-Za-z]+)")
+_TEXT: Final = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([A-Za-z]+)")
+_MOST: Final = 1 << 62  # what counts beyond is no limit, and fits no counter
 _ROWS: Final = ("row", "rows", "tuple", "tuples")
 LEAST_STATISTICS: Final = 1 << 12
 
@@ -58,6 +60,8 @@ def parse_memory(value: Any, what: str) -> Memory:
         raise PlanError(f"{advice}, got {value!r}")
     digits, unit = match.groups()
     digits = digits.replace("_", "").replace(",", "")
+    if float(digits) * _UNITS.get(unit.upper(), 1) > _MOST:
+        raise PlanError(f"{advice}, got {value!r}, more than can be counted")
     if unit.lower() in _ROWS and "." not in digits:
         return Memory(rows=int(digits))
     if unit.upper() not in _UNITS:
@@ -117,6 +121,7 @@ class Limits:
                 continue
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise PlanError(f"{what} must be a whole number, 0 or more, got {number!r}")
+        _check_frequencies(self.frequencies)
         if self.ghosts == 0:
             raise PlanError(
                 "ghosts=0 leaves nothing to count by; write loss='off' to count nothing"
@@ -141,3 +146,19 @@ class Limits:
 def _part(whole: int, place: int, of: int) -> int:
     """An equal part; the first have one more, so that all add up to the whole."""
     return whole // of + (place < whole % of)
+
+
+def _check_frequencies(frequencies: Any) -> None:
+    advice = "frequencies must be a mapping from streams to mappings from keys to numbers"
+    if not isinstance(frequencies, Mapping):
+        raise PlanError(f"{advice}, got {frequencies!r}")
+    for name, given in frequencies.items():
+        if not isinstance(given, Mapping):
+            raise PlanError(f"{advice}, got {given!r} for stream {name!r}")
+        for key, weight in given.items():
+            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
+            if not is_number or not 0 <= weight < inf:
+                raise PlanError(
+                    f"frequencies of stream {name!r} must be numbers, 0 or more, "
+                    f"got {weight!r} for key {key!r}"
+                )

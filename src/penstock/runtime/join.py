@@ -116,6 +116,8 @@ class Join:
         watermark = self.clock.now()
         instant_us = self.clock.arrival(self._wall_clock, watermark)
         binding, intakes = take_in(self.query, self.driver.binding, given, instant_us)
+        if binding is not self.driver.binding:
+            self.driver.check_binding(binding)
         released = {
             stream: release(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
@@ -186,6 +188,7 @@ class Join:
                 "start it with limits=, as large as you like"
             )
         limits = replace(shedder.limits, memory=parse_memory(memory, "memory"))
+        shedder.check_memory(limits.memory)
         self._whole(lambda: shedder.limit(limits, self.clock.watermark))
 
     def _number(self, stream: str) -> int:

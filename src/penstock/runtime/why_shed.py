@@ -24,8 +24,9 @@ from penstock.state.storage import as_kept
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
 
-__all__ = ["Shed", "shed_of"]
+__all__ = ["Shed", "may_be_forgotten", "shed_of"]
 
+_RARE: Final = 1e-3  # what comes less often has not come
 _FOR: Final = {
     "random": "it was drawn at random",
     "oldest": "it was the oldest",
@@ -42,6 +43,14 @@ class Shed:
 
     instant: int
     reason: str
+
+
+def may_be_forgotten(join: Join, stream: int) -> bool:
+    """Whether a tuple may have been shed and have left no ghost."""
+    shedder = join.driver.shedder
+    if shedder is None or not shedder.shed[stream]:
+        return False
+    return not shedder.windows.has_ghosts or shedder.variance is not None
 
 
 def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Shed | None:
@@ -77,8 +86,9 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
     at = int(found[-1])
     instant = ghosts["instant"][at].as_py()
     level = ghosts["marks"][at].as_py() >> RANK_SHIFT
-    worth = f"{worth_of(level):.2g} of them in about a window's time" if level else "none of late"
-    reason = _FOR[shedder.limits.shed].format(worth=worth)
+    worth = worth_of(level)
+    often = f"{worth:.2g} of them in about a window's time" if worth > _RARE else "none of late"
+    reason = _FOR[shedder.limits.shed].format(worth=often)
     return Shed(
         instant,
         f"was shed at {time_text(instant)} to keep within {shedder.limits.memory}, "

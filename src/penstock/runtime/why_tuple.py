@@ -20,7 +20,7 @@ from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
 from penstock.runtime.intake import event_times
 from penstock.runtime.why_line import Line, line_of
-from penstock.runtime.why_shed import Shed, shed_of
+from penstock.runtime.why_shed import Shed, may_be_forgotten, shed_of
 from penstock.runtime.why_where import passes_filters, where_columns
 from penstock.state.arena import Flags
 from penstock.state.keys import as_kind, key_words
@@ -48,6 +48,7 @@ class Known(Enum):
     MATCHED = "matched"
     UNTIMED = "untimed"
     SHED = "shed"
+    FORGOTTEN = "forgotten"
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ _FATES = {
     Known.UNTIMED: "no such tuple is in its window: it has not arrived, or has left; when it "
     "arrived is not known",
     Known.SHED: "{shed}",
+    Known.FORGOTTEN: "no such tuple is in its window: it was shed, which is not always remembered, "
+    "or came late and was handed out, or has not arrived",
 }
 
 
@@ -163,7 +166,10 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
         meets = has_key and _has_values(binding, stream, arrays)
         shed = shed_of(join, stream, ts, arrays)
         fate = _absent(query, stream, ts, join.clock.watermark, meets, has_left)
-        fate = fate if shed is None else Known.SHED
+        if shed is not None:
+            fate = Known.SHED
+        elif fate in (Known.NOT_SEEN, Known.BEHIND) and may_be_forgotten(join, stream):
+            fate = Known.FORGOTTEN
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
     window = query.windows[stream]
     return Described(

@@ -105,7 +105,8 @@ def lay(state: State, number: int, sequence: int) -> bool:
         entry = indexes.locate(state, of_ghosts, was.key)
         indexes.insert(state, of_ghosts, window.head, entry)
     note = share.notes + NOTE_WORDS * (window.head & window.mask)
-    state.words[note], state.words[note + 1] = sequence, state.budget[0].instant
+    # With disorder a later arrival may be of an earlier time: what is after this came afterwards.
+    state.words[note], state.words[note + 1] = sequence, state.budget[0].newest
     state.words[note + 2] = tuple_number
     window.head += 1
     window.live += 1

@@ -29,8 +29,8 @@ from penstock.stats.tables import BY_KEY, BY_ORDER
 __all__ = ["ghost_numbers", "load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
 
 _OF_BUDGET: Final = (
-    "instant", "random", "sampling", "threshold", "growth", "grown_at", "arrivals", "learns",
-    "certain",
+    "instant", "newest", "random", "sampling", "threshold", "growth", "grown_at", "arrivals",
+    "learns", "certain",
 )  # fmt: skip
 _OF_SHARE: Final = ("shed", "lost", "numbered")
 _OF_TABLE: Final = ("filled", "since", "total", "given")

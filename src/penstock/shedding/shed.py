@@ -108,6 +108,7 @@ def pass_instant(state: State, now: int) -> bool:
         return False
     budget = state.budget[0]
     budget.instant = now
+    budget.newest = max(budget.newest, now)
     tables.pass_time(state, now)
     if budget.policy == AGE:
         held = 0

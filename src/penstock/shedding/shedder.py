@@ -63,27 +63,46 @@ class Shedder:
         budget.random = budget.sampling = _mixed(limits.seed)
         budget.seed = _mixed(limits.seed + 1)
         budget.threshold = budget.growth = budget.shrink = budget.sign = 1.0
-        budget.grown_at = budget.instant = -(1 << 62)
+        budget.grown_at = budget.instant = budget.newest = -(1 << 62)
         budget.half_life = _half_life(query)
         budget.stays = limits.shed == "expected_life"
         budget.stops = query.how == "semi"
         budget.learns = self.goes_by_worth
         shares["scale"] = _scales(query, int(budget.half_life))
         self._set_rows(limits.memory)
-        self._check_least(limits.memory)
 
     @property
     def goes_by_worth(self) -> bool:
         """Whether tuples are shed by how often their partners come."""
         return self.limits.shed in ("prob", "life", "expected_life")
 
-    def _check_least(self, memory: Memory) -> None:
-        held = self.windows.state_bytes
-        if memory.bytes is not None and memory.bytes < held:
+    def check(self, binding: Binding) -> None:
+        """Refuse columns that frequencies do not fit, or that there is no room for."""
+        for stream, schema in enumerate(binding.schemas):
+            given = self.limits.frequencies.get(self._query.names[stream])
+            if given is not None and schema is not None:
+                _given_words(binding, stream, list(given))
+        self.check_memory(self.limits.memory, binding)
+
+    def check_memory(self, memory: Memory, binding: Binding | None = None) -> None:
+        """Refuse a limit that not even a join without tuples keeps."""
+        if memory.bytes is None:
+            return
+        needed = self.windows.least_bytes + self._least_payload(binding or self._binding)
+        if memory.bytes < needed:
             raise PlanError(
-                f"memory={memory.bytes:,} bytes is too little: the join takes {held:,} before the "
-                "first tuple; give it more, or a limit in rows"
+                f"memory={memory.bytes:,} bytes is too little: the join takes {needed:,} without "
+                "any tuple; give it more, or a limit in rows"
             )
+
+    def _least_payload(self, binding: Binding | None) -> int:
+        schemas = () if binding is None else binding.schemas
+        return sum(
+            self.windows.least_payload(schema, names)
+            for stream, schema in enumerate(schemas)
+            if binding is not None and schema is not None
+            for names in (binding.kept[stream], self._ghost_columns(binding, stream))
+        )
 
     def _set_rows(self, memory: Memory) -> None:
         rows = NO_LIMIT if memory.rows is None else memory.rows
@@ -99,18 +118,32 @@ class Shedder:
         """Get to know further streams."""
         self._binding = binding
         query, windows = self._query, self.windows
-        is_whole = all(schema is not None for schema in binding.schemas)
-        is_exact = is_whole and binding.exact and not query.residuals
-        windows.state.budget["counts_only"] = is_exact and query.how == "inner"
+        windows.state.budget["counts_only"] = self._is_exact(binding) and query.how == "inner"
         for stream, schema in enumerate(binding.schemas):
             if schema is None:
                 continue
             number = self._streams + stream
             if windows.has_ghosts and windows.payloads[number] is None:
-                names = () if is_exact else _predicate_columns(query, stream)
+                names = self._ghost_columns(binding, stream)
                 size = windows.size(number)
                 windows.payloads[number] = Payload(schema, names, size, windows.memory)
             self._give(binding, stream)
+
+    def _is_exact(self, binding: Binding) -> bool:
+        """Whether tuples match whose words do."""
+        is_whole = all(schema is not None for schema in binding.schemas)
+        return is_whole and binding.exact and not self._query.residuals
+
+    def _ghost_columns(self, binding: Binding, stream: int) -> tuple[str, ...]:
+        """What ghosts keep, beside their words; decided when their stream is first bound."""
+        if not self.windows.has_ghosts:
+            return ()
+        payload = self.windows.payloads[self._streams + stream]
+        if payload is not None:
+            return tuple(payload.columns)
+        if self._is_exact(binding):
+            return ()
+        return _predicate_columns(self._query, stream)
 
     def _give(self, binding: Binding, stream: int) -> None:
         """Fill the table of a stream whose frequencies the user has given."""
@@ -121,10 +154,13 @@ class Shedder:
         path = int(state.windows["paths"][stream])
         if given is None or schema is None or state.tables[path].given:
             return
+        if not state.tables[path].places:  # neither what goes nor what is lost is told by them
+            return
         words = _given_words(binding, stream, list(given))
         weights = np.array(list(given.values()), np.float64)
         order = np.argsort(weights, kind="stable")
-        give(state, path, words[order], weights[order] / weights.sum())
+        # All of them zero: none of these keys ever comes.
+        give(state, path, words[order], weights[order] / (weights.sum() or 1.0))
 
     def chunk_rows(self) -> int:
         """How many rows of a stream are worked on at once."""
@@ -267,7 +303,6 @@ class Shedder:
 
     def limit(self, limits: Limits, watermark: int) -> None:
         """Keep within other limits from now on."""
-        self._check_least(limits.memory)
         self.limits = limits
         self._set_rows(limits.memory)
         self.windows.is_tight = limits.memory.bytes is not None

@@ -60,6 +60,7 @@ BUDGET: Final = _record(
     ("fixed", "i8"),  # whether each stream has a share of its own
     ("rows", "i8"),  # how many tuples may be in all windows together
     ("instant", "i8"),  # the time of the arrivals that are being worked on
+    ("newest", "i8"),  # the latest that there was
     ("ghost_paths", "i8"),  # how far behind a path that of its ghosts is; 0 without ghosts
     ("counts_only", "i8"),  # whether a lost result is one by its words alone
     ("random", "u8"),  # from which victims are drawn
@@ -79,7 +80,6 @@ BUDGET: Final = _record(
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
     ("levelled", "i8"),  # how many had arrived when all were given levels anew
-    ("spare0", "i8"),
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share

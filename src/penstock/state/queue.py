@@ -34,6 +34,7 @@ _FLAGS: Final = (1 << RANK_SHIFT) - 1
 _NOBODY: Final = -1
 _RECORD_WORDS: Final = RECORD.itemsize // 8
 _GAIN: Final = 0.05  # of a stay that is learned
+_FAR: Final = 16
 
 
 @kernel
@@ -131,22 +132,33 @@ def following_level(state: State, number: int, level: int) -> int:
 
 @kernel
 def enter(state: State, number: int, sequence: int, level: int) -> None:
-    """Put a tuple behind all others of a level."""
+    """Put a tuple in its place by age among those of a level: the newest behind all others. One
+    that moves up is among the oldest, and is not looked for far."""
     share = state.shares[number]
     entry = _entry(state, number, sequence)
-    last = state.words[share.levels + LEVELS + level]
     share.lowest = min(share.lowest, level)
     record = record_at(state, number, sequence)
     record.marks = (record.marks & _FLAGS) | (level << RANK_SHIFT)
-    state.halves[entry + _BEHIND] = _NOBODY
-    state.words[share.levels + LEVELS + level] = sequence
-    if last == NOWHERE:
-        state.halves[entry + _BEFORE] = _NOBODY
+    before = state.words[share.levels + LEVELS + level]
+    behind = NOWHERE
+    if before != NOWHERE and sequence < before:
+        before, behind = NOWHERE, state.words[share.levels + level]
+        for _ in range(_FAR):
+            if sequence < behind:
+                break
+            before = behind
+            behind = _linked(state, number, state.halves[_entry(state, number, behind) + _BEHIND])
+    state.halves[entry + _BEFORE] = _NOBODY if before == NOWHERE else before & LINK_MASK
+    state.halves[entry + _BEHIND] = _NOBODY if behind == NOWHERE else behind & LINK_MASK
+    if before != NOWHERE:
+        state.halves[_entry(state, number, before) + _BEHIND] = sequence & LINK_MASK
+    else:
         state.words[share.levels + level] = sequence
         state.words[_bits(share) + (level >> 6)] |= np.int64(1) << (level & 63)
+    if behind != NOWHERE:
+        state.halves[_entry(state, number, behind) + _BEFORE] = sequence & LINK_MASK
     else:
-        state.halves[entry + _BEFORE] = last & LINK_MASK
-        state.halves[_entry(state, number, last) + _BEHIND] = sequence & LINK_MASK
+        state.words[share.levels + LEVELS + level] = sequence
 
 
 @kernel

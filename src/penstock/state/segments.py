@@ -65,14 +65,15 @@ class Segments:
         return taken
 
     def relocate(self, old: Words, new: Words, mask: int) -> None:
-        if len(old) == 0 or np.array_equal(old, new):
+        if len(old) == sum(map(len, self._arrays)) and np.array_equal(old, new):
             return
         arrays, starts, done = [], [], 0
         for start, array in zip(self._starts, self._arrays, strict=True):
             rows = old[(old >= start) & (old < start + len(array))] - start
-            arrays.append(array.take(pa.array(rows)))
-            starts.append(int(new[0]) + done)
-            done += len(rows)
+            if len(rows):
+                arrays.append(array.take(pa.array(rows)))
+                starts.append(int(new[done]))
+                done += len(rows)
         self._arrays, self._starts = arrays, starts
 
     def release(self, tail: int, head: int) -> None:

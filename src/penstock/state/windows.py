@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.errors import StateError
 from penstock.model.plan import Plan
@@ -34,7 +35,7 @@ from penstock.state.arena import (
 from penstock.state.budget import ENTRY_WORDS, provision
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
-from penstock.state.memory import CACHE_LINE, Memory
+from penstock.state.memory import CACHE_LINE, Heap, Memory
 from penstock.state.paths import NODE_BYTES, Paths
 from penstock.state.payload import Payload
 
@@ -179,6 +180,19 @@ class Windows:
     def payload_bytes(self) -> int:
         """The columns beside them."""
         return sum(payload.nbytes for payload in self.payloads if payload is not None)
+
+    @property
+    def least_bytes(self) -> int:
+        """What rings and indexes take when nothing is in them any more."""
+        smallest = directory.directory_size(_SMALLEST_RING // 4)
+        directories = [smallest if each else 0 for each in self._paths.hashed]
+        *_, arena = self._layout(directories, [_SMALLEST_RING] * len(self._sizes))
+        return arena
+
+    def least_payload(self, schema: pa.Schema, names: Sequence[str]) -> int:
+        """What columns take without a row; any of them may come to have nulls."""
+        empty = Payload(schema, names, _SMALLEST_RING, Heap())
+        return empty.nbytes + _SMALLEST_RING * len(names)
 
     @property
     def bytes_per_row(self) -> int:

@@ -22,6 +22,7 @@ BY_ORDER: Final = 2
 
 _STEPS: Final = 256  # of growth in a half-life
 _LARGEST: Final = 1e60  # growth, before all counts are made less
+_UNSEEN: Final = 2.0**-20  # the rate of what has never come: what else a tuple is worth then tells
 
 
 @kernel
@@ -98,7 +99,8 @@ def rate(state: State, path: int, low: int, high: int) -> float:
     table: Any = state.tables[path]
     shrink = state.budget[0].shrink
     if table.kind == BY_ORDER:
-        return sample.share(state.words, table, low, high) * table.total * shrink
+        return max(sample.share(state.words, table, low, high) * table.total * shrink, _UNSEEN)
     counted = frequencies.count(state.words, state.floats, table, low)
-    # What is given are parts of all arrivals.
-    return counted * (table.total if table.given else 1.0) * shrink
+    if table.given:  # as parts of all arrivals; before any of them, as if one had come
+        return counted * max(table.total * shrink, 1.0)
+    return max(counted * shrink, _UNSEEN)
