@@ -136,7 +136,7 @@ class Driver:
                 self._expire(passed)
             self._work(chunk, passed, results)
             if self.shedder is not None:
-                self.shedder.enforce(passed)
+                self.shedder.keep_bytes(passed)
         self._let_go(watermark, results)
         self._expire(watermark)
         self.windows.shrink()

@@ -265,10 +265,14 @@ class Shedder:
             self.shed_to(self.live * 3 // 4, watermark)
 
     def enforce(self, watermark: int) -> None:
-        """After a chunk, and when the limit has become another."""
+        """When the limit has become another."""
+        self._shed(watermark)
+        self.keep_bytes(watermark)
+
+    def keep_bytes(self, watermark: int) -> None:
+        """After a chunk."""
         memory, windows = self.limits.memory, self.windows
         if memory.bytes is None:
-            self._shed(watermark)
             return
         while windows.state_bytes + windows.payload_bytes > memory.bytes:
             before = windows.state_bytes + windows.payload_bytes
