@@ -78,14 +78,14 @@ def test_windows_that_get_another_length(scenario: Scenario) -> None:
     check_limits(scenario)
 
 
-@some(3)
+@some(5)
 @given(limited(scenarios(restarts=True)))
 def test_saved_and_restored_anywhere(scenario: Scenario) -> None:
     """Ghosts and what is lost are saved too."""
     check_limits(scenario)
 
 
-@some(3)
+@some(5)
 @given(limited(scenarios(restarts=True), changes=True))
 def test_limits_that_change(scenario: Scenario) -> None:
     """Smaller and larger, in mid-run."""
@@ -93,7 +93,7 @@ def test_limits_that_change(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("windows", [False, True], ids=["time", "every window"])
-@some(3)
+@some(5)
 @given(st.data())
 def test_any_clause(windows: bool, data: st.DataObject) -> None:
     """Bands, order, equality of some columns, filters, and their mixture."""
@@ -130,14 +130,14 @@ def test_semi_joins(kind: str, data: st.DataObject) -> None:
     check_limits(data.draw(limited(drawn.map(lambda each: replace(each, how="semi")))))
 
 
-@some(3)
+@some(5)
 @given(limited(scenarios(restarts=True), ghosts=True, changes=True))
 def test_few_ghosts(scenario: Scenario) -> None:
     """Exact until one more would have to be remembered, within an interval from then on."""
     check_limits(scenario)
 
 
-@settings(max_examples=max(EXAMPLES // 15, 3), suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(EXAMPLES // 25, 3), suppress_health_check=list(HealthCheck))
 @given(limited(long_scenarios().map(LongScenario.scenario)), st.sampled_from((1, 7, 40, 150)))
 def test_hundreds_of_rows(scenario: Scenario, rows: int) -> None:
     """Enough for windows and indexes to grow, turn over and be cleared of holes."""
@@ -160,7 +160,7 @@ def test_a_limit_that_is_large_enough_takes_nothing_away(pool: str, data: st.Dat
         assert (metrics.lost, metrics.shed, metrics.ghosts, metrics.recall) == (0, 0, 0, 1.0)
 
 
-@some(3)
+@some(6)
 @given(limited(st.booleans().flatmap(lambda w: scenarios(windows=w, counted=False))))
 def test_with_no_room_an_instant_still_meets_itself(scenario: Scenario) -> None:
     """Tuples of one batch and one time meet before any is dropped, and nothing else does."""
@@ -176,14 +176,14 @@ def test_with_no_room_an_instant_still_meets_itself(scenario: Scenario) -> None:
         assert bag(outcomes[number].results) == bag(at_once), f"in step {number}"
 
 
-@some(5)
+@some(10)
 @given(limited(scenarios(restarts=True), changes=True))
 def test_the_same_seed_gives_the_same_answer(scenario: Scenario) -> None:
     assert repr(run(scenario)) == repr(run(scenario))
 
 
 @pytest.mark.parametrize("loss", ["sampled", "off"])
-@some(5)
+@some(10)
 @given(st.data())
 def test_what_is_shed_does_not_depend_on_how_it_is_counted(loss: str, data: st.DataObject) -> None:
     scenario = data.draw(limited(scenarios(restarts=True), changes=True))
@@ -206,7 +206,7 @@ def test_another_seed_gives_another_answer() -> None:
     assert len(answers) > 1
 
 
-@settings(max_examples=max(EXAMPLES // 12, 3), suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(EXAMPLES // 15, 3), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_bytes(data: st.DataObject) -> None:
     """Tuples, indexes, holes, statistics and ghosts together, from what an empty join needs on."""

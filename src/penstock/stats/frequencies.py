@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from penstock.state.arena import Words
 from penstock.state.directory import slot
 from penstock.state.jit import kernel
@@ -25,7 +27,8 @@ _ENTRY: Final = 2  # words: the key and its count
 
 @kernel
 def _home(table: Any, key: int) -> int:
-    return table.start + slot(key, table.places) * (WAYS * _ENTRY)
+    word: Any = np.int64(key)  # without the JIT the least key there is may be a plain number
+    return table.start + slot(word, table.places) * (WAYS * _ENTRY)
 
 
 @kernel
