@@ -7,6 +7,7 @@ Tuples of other streams count as if all results were worth the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,8 @@ from penstock.model.query import Query
 from penstock.model.where import parse_expression
 
 __all__ = ["ResultValues"]
+
+_MOST: Final = 1e30  # products of it and of rates are numbers still
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class ResultValues:
             return np.ones(len(arrivals), np.float64)
         worths = evaluated(self.expression, lambda _, name: arrivals.columns[name])
         floats = pc.fill_null(worths.cast(pa.float64(), safe=False), 0.0).to_numpy()
-        return np.maximum(np.nan_to_num(floats), 0.0).astype(np.float64)
+        return np.clip(np.nan_to_num(floats), 0.0, _MOST).astype(np.float64)
 
     def check(self, binding: Binding) -> None:
         """Refuse columns that are not kept, or are no numbers."""

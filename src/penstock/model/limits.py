@@ -21,13 +21,14 @@ from typing import Any, Final
 
 from penstock.errors import PlanError
 
-__all__ = ["LEAST_STATISTICS", "POLICIES", "Limits", "Memory", "parse_memory"]
+__all__ = ["BY_WORTH", "LEAST_STATISTICS", "POLICIES", "Limits", "Memory", "parse_memory"]
 
 # Each policy, and whether it needs windows that end.
 POLICIES: Final[dict[str, bool]] = {
     "random": False, "oldest": False, "prob": False, "life": True, "expected_life": True,
     "age": True,
 }  # fmt: skip
+BY_WORTH: Final = ("prob", "life", "expected_life")
 _POOLS: Final = ("shared", "fixed")
 _LOSSES: Final = ("exact", "sampled", "off")
 _UNITS: Final = {
@@ -37,6 +38,7 @@ _TEXT: Final = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([A-Za-z]+)")
 _MOST: Final = 1 << 62  # what counts beyond is no limit, and fits no counter
 _ROWS: Final = ("row", "rows", "tuple", "tuples")
 LEAST_STATISTICS: Final = 1 << 12
+_MOST_STATISTICS: Final = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,8 @@ class Limits:
         worths of 'prob', 'life' and 'expected_life' are multiplied by it.
     frequencies: by stream, how often each key comes, as a mapping from keys to numbers; a stream
         that is not named is learned from.
-    statistics: the memory to learn frequencies in, for each stream.
+    statistics: the memory to learn frequencies in, for each thing that a stream's tuples are found
+        by.
     """
 
     memory: Any
@@ -104,9 +107,9 @@ class Limits:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
         derived(self, "memory", parse_memory(self.memory, "memory"))
         statistics = parse_memory(self.statistics, "statistics")
-        if statistics.bytes is None or statistics.bytes < LEAST_STATISTICS:
+        if not LEAST_STATISTICS <= (statistics.bytes or 0) <= _MOST_STATISTICS:
             raise PlanError(
-                f"statistics must be {LEAST_STATISTICS:,} bytes or more, got {self.statistics!r}"
+                f"statistics must be {LEAST_STATISTICS:,} bytes to 1 GiB, got {self.statistics!r}"
             )
         derived(self, "statistics", statistics)
         for what, chosen, choices in (
@@ -122,6 +125,10 @@ class Limits:
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise PlanError(f"{what} must be a whole number, 0 or more, got {number!r}")
         _check_frequencies(self.frequencies)
+        if self.value is not None and self.shed not in BY_WORTH:
+            raise PlanError(
+                f"value= is for shed= one of {BY_WORTH}, got {self.shed!r}, which does not heed it"
+            )
         if self.ghosts == 0:
             raise PlanError(
                 "ghosts=0 leaves nothing to count by; write loss='off' to count nothing"

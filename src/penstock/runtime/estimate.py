@@ -10,7 +10,7 @@ of it or for none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from penstock.runtime.join import Join
 __all__ = ["Estimate", "estimate"]
 
 _WITHIN_95: Final = 1.96  # standard deviations
+_NONE_SEEN: Final = 3.0  # so many, times the chance of each, are seen in 95 of 100 cases
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,23 @@ def estimate(
     if sum is not None and mean is not None:
         raise InputError("estimate gives a sum or a mean, not both at once; call it twice")
     part, spread = _part(join)
+    if mean is not None and mean in table.column_names:
+        table = table.filter(pc.is_valid(table[mean]))  # as SQL has it
     values = _values(table, sum or mean)
     tuples = _oldest(table, join)
+    if not len(values) and part < 1.0:
+        if sum is not None or mean is not None:
+            raise InputError(
+                "of no rows nothing can be estimated; give a table that has some, or ask for the "
+                "number of rows"
+            )
+        return Estimate(0.0, (0.0, _NONE_SEEN / part))
     scaled, variance = _scaled(values, tuples, part, spread)
     if mean is None:
-        return _around(scaled, variance)
+        told = _around(scaled, variance)
+        if sum is None:  # there are at least those that came out
+            told = replace(told, interval=(max(told.interval[0], len(values)), told.interval[1]))
+        return told
     count = len(values) / part
     if not count:
         raise InputError("a mean of no rows cannot be estimated; give a table that has some")

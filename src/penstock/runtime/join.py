@@ -235,7 +235,7 @@ class Join:
         """Counters of this moment."""
         driver = self.driver
         shedder = driver.shedder
-        loss = Loss() if shedder is None else loss_of(shedder)
+        loss = Loss() if shedder is None else loss_of(shedder, driver.produced)
         streams = {
             name: StreamMetrics(
                 arrived=self.counts[number].arrived,

@@ -89,6 +89,8 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
     worth = worth_of(level)
     often = f"{worth:.2g} of them in about a window's time" if worth > _RARE else "none of late"
     reason = _FOR[shedder.limits.shed].format(worth=often)
+    if shedder.limits.value is not None:
+        reason = f"results with it are worth least, by {shedder.limits.value!r}"
     return Shed(
         instant,
         f"was shed at {time_text(instant)} to keep within {shedder.limits.memory}, "

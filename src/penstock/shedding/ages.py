@@ -36,8 +36,9 @@ def _length(window: Any) -> int:
 @kernel
 def stretch(state: State, number: int, ts: int, now: int) -> int:
     """The stretch of age that a tuple of a stream is in."""
-    age = max(now - ts, 0)
-    return min(age * AGES // (_length(state.windows[number]) + 1), AGES - 1)
+    # In floats: ages of millennia, told in parts, would not fit.
+    age = float(max(now - ts, 0)) / float(_length(state.windows[number]) + 1)
+    return min(int(age * AGES), AGES - 1) if age < 1.0 else AGES - 1
 
 
 @kernel

@@ -14,6 +14,7 @@ __all__ = ["EARLIER_SHED", "Loss", "loss_of"]
 
 EARLIER_SHED: Final = "earlier tuple shed"
 _WITHIN_95: Final = 1.96  # standard deviations
+_NONE_SEEN: Final = 3.0  # so many, times the chance of each, are seen in 95 of 100 cases
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Loss:
     by_reason: Mapping[str, int] = field(default_factory=dict)
 
 
-def loss_of(shedder: Shedder) -> Loss:
-    """What has been lost so far."""
+def loss_of(shedder: Shedder, produced: int) -> Loss:
+    """What has been lost so far, beside so many results that came out."""
     if shedder.limits.loss == "off":
         return Loss(None)
     # Rounded so that the parts add up to the whole.
@@ -41,5 +42,11 @@ def loss_of(shedder: Shedder) -> Loss:
     interval = None
     if shedder.variance is not None:
         off = _WITHIN_95 * sqrt(shedder.variance)
-        interval = (max(round(sums[-1] - off), shedder.seen), round(sums[-1] + off))
+        # What no ghost tells of may be as much as three times a chance of one in so many allows.
+        high = sums[-1] + off + _NONE_SEEN / shedder.threshold
+        interval = (max(round(sums[-1] - off), shedder.seen), round(high))
+        most = shedder.most_lost(produced)
+        if most is not None:
+            lost = min(lost, most)
+            interval = (shedder.seen, most)
     return Loss(lost, interval, by_stream, {EARLIER_SHED: lost})

@@ -23,7 +23,7 @@ from penstock.state.arena import Words
 from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS
 from penstock.state.storage import as_kept
 from penstock.state.windows import Windows
-from penstock.stats import frequencies
+from penstock.stats import frequencies, sample
 from penstock.stats.tables import BY_KEY, BY_ORDER
 
 __all__ = ["ghost_numbers", "load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
@@ -96,7 +96,8 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
             count = min(len(words), int(table.places))
             start = int(table.start)
             state.words[start : start + count] = words[:count]
-            table.filled, table.since = count, count  # in order when the next one comes
+            table.filled = count
+            sample.put_in_order(state.words, table)
 
 
 def load_numbers(shedder: Shedder, saved: pa.Table) -> None:

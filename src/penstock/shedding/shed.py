@@ -125,9 +125,7 @@ def level_anew(state: State, number: int) -> None:
     if state.shares[number].levels == 0 or state.budget[0].policy == AGE:
         return
     window = state.windows[number]
-    for sequence in range(window.tail, window.head):
+    queue.clear(state, number)
+    for sequence in range(window.tail, window.head):  # in order, so that levels are
         if not record_at(state, number, sequence).marks & DEAD:
-            level = level_now(state, number, sequence)
-            if level != queue.level_of(state, number, sequence):
-                queue.unlink(state, number, sequence)
-                queue.enter(state, number, sequence, level)
+            queue.enter(state, number, sequence, level_now(state, number, sequence))

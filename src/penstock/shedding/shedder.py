@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from operator import mul
 from typing import Any, Final
 
 import numpy as np
@@ -18,12 +19,13 @@ import pyarrow as pa
 
 from penstock.errors import PlanError, SchemaError
 from penstock.model.binding import Binding
-from penstock.model.limits import Limits, Memory
+from penstock.model.limits import BY_WORTH, Limits, Memory
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
 from penstock.shedding import ghosts
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
+from penstock.state import ring
 from penstock.state.arena import Words
 from penstock.state.budget import GROUPS, NO_LIMIT, NOTE_WORDS
 from penstock.state.keys import key_words
@@ -40,6 +42,7 @@ _FEW_GHOSTS: Final = 64
 _GROWTH: Final = 2  # as many as there are, times this, are made room for
 _GHOST_BYTES: Final = 128  # of a limit in bytes, about what a ghost takes with its indexes
 _PART: Final = 4  # of a limit in bytes, the most for ghosts
+_HALVINGS: Final = 60
 _LEAST_CHUNK: Final = 256
 _LEVELLED: Final = 4  # times as many as there are have come before all get levels anew
 _MOST_CHUNK: Final = 1 << 16
@@ -56,7 +59,7 @@ class Shedder:
         self._streams = len(query.streams)
         self._given: set[int] = set()
         self._binding: Binding | None = None
-        budget, shares = windows.state.budget[0], windows.state.shares
+        budget = windows.state.budget[0]
         budget.policy = KINDS[limits.shed]
         budget.fixed = limits.pool == "fixed"
         budget.ghost_paths = len(windows.state.tables) if windows.has_ghosts else 0
@@ -64,17 +67,22 @@ class Shedder:
         budget.seed = _mixed(limits.seed + 1)
         budget.threshold = budget.growth = budget.shrink = budget.sign = 1.0
         budget.grown_at = budget.instant = budget.newest = -(1 << 62)
-        budget.half_life = _half_life(query)
         budget.stays = limits.shed == "expected_life"
         budget.stops = query.how == "semi"
         budget.learns = self.goes_by_worth
-        shares["scale"] = _scales(query, int(budget.half_life))
+        self._measure_windows()
         self._set_rows(limits.memory)
+
+    def _measure_windows(self) -> None:
+        """Have what follows from the lengths of windows, which may be others than before."""
+        state, half_life = self.windows.state, _half_life(self._query)
+        state.budget["half_life"] = half_life
+        state.shares["scale"] = _scales(self._query, half_life)
 
     @property
     def goes_by_worth(self) -> bool:
         """Whether tuples are shed by how often their partners come."""
-        return self.limits.shed in ("prob", "life", "expected_life")
+        return self.limits.shed in BY_WORTH
 
     def check(self, binding: Binding) -> None:
         """Refuse columns that frequencies do not fit, or that there is no room for."""
@@ -117,7 +125,9 @@ class Shedder:
     def bind(self, binding: Binding) -> None:
         """Get to know further streams."""
         self._binding = binding
-        query, windows = self._query, self.windows
+        query, windows = binding.query, self.windows
+        self._query = query
+        self._measure_windows()
         windows.state.budget["counts_only"] = self._is_exact(binding) and query.how == "inner"
         for stream, schema in enumerate(binding.schemas):
             if schema is None:
@@ -221,7 +231,10 @@ class Shedder:
         """More room for ghosts, or fewer of them."""
         windows = self.windows
         if self.ghosts >= self.most_ghosts:
-            self._thin(self.most_ghosts * 3 // 4)
+            for number in range(self._streams, 2 * self._streams):
+                ring.sweep(windows.state, number, watermark)  # of what has ended, first
+            if self.ghosts >= self.most_ghosts:
+                self._thin(self.most_ghosts * 3 // 4)
             return
         rows = {
             number: max(_GROWTH * windows.live(number), _FEW_GHOSTS)
@@ -291,10 +304,25 @@ class Shedder:
     def shed_to(self, rows: int, watermark: int) -> None:
         """Shed until so many tuples are left, whatever the limit is."""
         state = self.windows.state
-        was = int(state.budget["rows"][0])
-        self.windows.state.budget["rows"] = rows
+        was, shares = int(state.budget["rows"][0]), state.shares["rows"].copy()
+        state.budget["rows"] = rows
+        if self.limits.pool == "fixed":
+            state.shares["rows"] = self._equal_parts(rows)
         self._shed(watermark)
         self.windows.state.budget["rows"] = was
+        self.windows.state.shares["rows"] = shares
+
+    def _equal_parts(self, rows: int) -> list[int]:
+        """Of so many tuples the parts of the streams, so that none that is cut holds more bytes
+        than another."""
+        live = [self.windows.live(number) for number in range(self._streams)]
+        widths = [self.windows.row_bytes(number) for number in range(self._streams)]
+        least, most = 0.0, float(max(map(mul, live, widths)))
+        for _ in range(_HALVINGS):
+            part = (least + most) / 2
+            fits = sum(min(n, part // width) for n, width in zip(live, widths, strict=True))
+            least, most = (part, most) if fits <= rows else (least, part)
+        return [int(min(n, least // width)) for n, width in zip(live, widths, strict=True)]
 
     def _shed(self, watermark: int) -> None:
         while True:
@@ -367,6 +395,18 @@ class Shedder:
             state.floats[start : start + GROUPS] = 0.0
 
     @property
+    def threshold(self) -> float:
+        """The chance of a ghost to be kept, whose partners never come."""
+        return float(self.windows.state.budget["threshold"][0])
+
+    def most_lost(self, produced: int) -> int | None:
+        """In a semi join, the left tuples that have gone and not come out; None in others. There a
+        sample tells little, for all ghosts of a key are in it or none."""
+        if self._query.how != "semi":
+            return None
+        return self.windows.expired(0) + int(self.shed[0]) - produced
+
+    @property
     def seen(self) -> int:
         """Lost results that are certain: those that no sample had to tell."""
         return round(float(self.windows.state.budget["certain"][0]))
@@ -376,8 +416,8 @@ def _given_words(binding: Binding, stream: int, keys: list[Any]) -> Words:
     """The words of keys that a user gives, one value each, or a tuple where keys are several."""
     schema, names = binding.schemas[stream], binding.query.keys[stream]
     assert schema is not None, "asked for bound streams only"
-    columns = [keys] if len(names) == 1 else list(zip(*keys, strict=True))
     try:
+        columns = [keys] if len(names) == 1 else list(zip(*keys, strict=True))
         arrays = [
             pa.array(list(values), schema.field(name).type)
             for values, name in zip(columns, names, strict=True)

@@ -9,8 +9,8 @@
 
 Tuples of one level stand in the order they came in, so its first is the oldest and has the least
 time left: no other of the level has to be looked at. A worth that was too low when a tuple
-entered is noticed when it is named, and the tuple moves up; one that was too high when all are
-given their levels anew, from time to time.
+entered is noticed when it is named, and the tuple moves up, to about its place by age; one that was
+too high when all are given their levels anew, from time to time.
 """
 
 from __future__ import annotations

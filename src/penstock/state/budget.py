@@ -27,13 +27,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from penstock.model.access import Equal
-from penstock.model.limits import LEAST_STATISTICS, Limits
+from penstock.model.limits import BY_WORTH, LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan
 from penstock.model.query import Query
+from penstock.state.links import LINK_MASK
 
 __all__ = [
-    "AGES", "BUDGET", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS", "NO_LIMIT", "QUEUE_WORDS",
-    "SHARE", "TABLE", "Provision", "provision",
+    "AGES", "BUDGET", "BY_KEY", "BY_ORDER", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS",
+    "NO_LIMIT", "QUEUE_WORDS", "SHARE", "TABLE", "Provision", "provision",
 ]  # fmt: skip
 
 NO_LIMIT: Final = 1 << 62
@@ -46,7 +47,6 @@ GROUPS: Final = 1024
 AGES: Final = 32  # stretches of age, each with three numbers
 NOTE_WORDS: Final = 3  # of each ghost: where its tuple was, when it was shed, and its number
 _WAYS_BYTES: Final = 64
-_LINK_MASK: Final = 0x7FFF_FFFF  # of state.links
 _LARGEST_SAMPLE: Final = 4096
 _PART: Final = 32  # of a limit in bytes, the most for a table
 
@@ -204,7 +204,7 @@ class Provision(NamedTuple):
         places = entries + 2 * ENTRY_WORDS * (moved[1] & int(new.windows["mask"][number]))
         for link in (places, places + 1):
             links = new.halves[link]
-            new.halves[link] = np.where(links < 0, links, placed[links & mask] & _LINK_MASK)
+            new.halves[link] = np.where(links < 0, links, placed[links & mask] & LINK_MASK)
         source, target = int(old.shares["levels"][number]), int(new.shares["levels"][number])
         new.words[target : target + QUEUE_WORDS] = old.words[source : source + QUEUE_WORDS]
         ends = new.words[target : target + 2 * LEVELS]
@@ -225,8 +225,9 @@ def _carry_each(
         new.words[places[1] + word] = old.words[places[0] + word]
 
 
-_BY_KEY: Final = 1
-_BY_ORDER: Final = 2
+# How a table is kept: counts of keys, or a sample of values.
+BY_KEY: Final = 1
+BY_ORDER: Final = 2
 
 
 def provision(query: Query, plan: Plan) -> Provision | None:
@@ -234,7 +235,7 @@ def provision(query: Query, plan: Plan) -> Provision | None:
     limits = plan.limits
     if limits is None:
         return None
-    by_worth = limits.shed in ("prob", "life", "expected_life")
+    by_worth = limits.shed in BY_WORTH
     by_age = limits.shed == "age"
     has_ghosts = limits.loss != "off"
     tables = []
@@ -260,9 +261,9 @@ def _table(limits: Limits, by_key: bool, given: int) -> tuple[int, int, int]:
         room = min(room, max(limits.memory.bytes // _PART, LEAST_STATISTICS))
     if not by_key:
         values = min(_LARGEST_SAMPLE, room // 16)
-        return _BY_ORDER, values, 2 * values
+        return BY_ORDER, values, 2 * values
     sets = room // _WAYS_BYTES
     while given > sets:
         sets *= 2
     sets = 1 << (sets.bit_length() - 1)
-    return _BY_KEY, sets, sets * _WAYS_BYTES // 8
+    return BY_KEY, sets, sets * _WAYS_BYTES // 8

@@ -22,7 +22,7 @@ _SHIFT: Final = 48
 @kernel
 def level_for(worth: float) -> int:
     """The level of a worth: 0 for none, and higher for more."""
-    if worth < _LEAST:
+    if not worth >= _LEAST:  # nor where it is no number
         return 0
     level: Any = (np.float64(worth).view(np.int64) >> _SHIFT) - _BASE + 1
     return min(level, LEVELS - 1)

@@ -197,12 +197,14 @@ class Windows:
     @property
     def bytes_per_row(self) -> int:
         """About what a tuple takes, of the stream whose tuples take most."""
+        return max(self.row_bytes(number) for number in range(len(self._sizes)))
+
+    def row_bytes(self, number: int) -> int:
+        """About what a tuple of a window takes."""
         entry = 2 * _WORD * int(directory.entry_words(len(self._sizes)))
-        fixed = [int(words) * RECORD.itemsize + entry for words in self.state.windows["words"]]
-        return max(
-            fixed[number] + (0 if payload is None else payload.nbytes // self._sizes[number])
-            for number, payload in enumerate(self.payloads)
-        )
+        records = int(self.state.windows["words"][number]) * RECORD.itemsize
+        payload = self.payloads[number]
+        return records + entry + (0 if payload is None else payload.nbytes // self._sizes[number])
 
     # Making room.
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
 
-__all__ = ["add", "share"]
+__all__ = ["add", "put_in_order", "share"]
 
 _FEW: Final = 16
 _AROUND: Final = 8
@@ -35,12 +35,12 @@ def add(words: Words, table: Any, word: int, weight: float, fraction: float) -> 
         words[table.start + int(fraction / chance * table.places)] = word
     table.since += 1
     if 4 * table.since >= table.filled:
-        _put_in_order(words, table)
+        put_in_order(words, table)
 
 
 @kernel
-def _put_in_order(words: Words, table: Any) -> None:
-    """Shell's sort of a copy."""
+def put_in_order(words: Words, table: Any) -> None:
+    """Have the values of the sample in order, in a copy, by Shell's sort."""
     begin, count = table.start + table.places, table.filled
     for each in range(count):
         words[begin + each] = words[table.start + each]

@@ -11,14 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.state.arena import State, Words
+from penstock.state.budget import BY_KEY, BY_ORDER
 from penstock.state.jit import kernel
 from penstock.stats import frequencies, sample
 
 __all__ = ["BY_KEY", "BY_ORDER", "draw", "give", "learn", "pass_time", "prepare", "rate"]
-
-NONE: Final = 0
-BY_KEY: Final = 1
-BY_ORDER: Final = 2
 
 _STEPS: Final = 256  # of growth in a half-life
 _LARGEST: Final = 1e60  # growth, before all counts are made less
