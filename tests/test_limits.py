@@ -327,10 +327,10 @@ def test_one_hot_key_in_a_long_batch(index: str) -> None:
     names = ("a", "b")
     rows = [
         (name, {"ts": ts, "k": 1, "id": 2 * ts + number, "note": None})
-        for ts in range(60)
+        for ts in range(30)
         for number, name in enumerate(names)
     ]
-    streams = [OracleStream(name, 30) for name in names]
+    streams = [OracleStream(name, 15) for name in names]
     step = [Step(by_stream(rows, names))]
     for shed in POLICIES:
         limits = ps.Limits("6 rows", shed=shed)

@@ -73,7 +73,7 @@ def test_expected_life_does_not_beat_prob() -> None:
             found.append(run(pair, memory, shed, pool=pool).total / prob)
     means = {shed: sum(found) / len(found) for shed, found in ratios.items()}
     assert max(ratios["expected_life"]) < 1.02
-    assert 0.93 < means["life"] < means["expected_life"] < 0.99, means
+    assert 0.9 < means["life"] < means["expected_life"] < 0.99, means
 
 
 @pytest.mark.parametrize("pool", ["fixed", "shared"])
@@ -126,7 +126,7 @@ def test_learned_frequencies_follow_the_keys(skew: float) -> None:
     usual = sum(found.recall_of(window) for window in range(swap)) / swap
     assert found.recall_of(swap) < usual - 0.05  # so there is something to recover from
     for window in range(swap + 2, windows - 2):
-        assert found.recall_of(window) >= 0.96 * usual
+        assert found.recall_of(window) >= 0.95 * usual
 
 
 @pytest.mark.parametrize("skews", MODERATE, ids=str)
