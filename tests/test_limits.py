@@ -305,6 +305,16 @@ def test_a_tuple_that_matched_is_not_shed_again() -> None:
     assert join.metrics.live == 0
 
 
+def test_left_tuples_whose_partners_come_before_them_are_lost_at_once() -> None:
+    """Their windows have ended when they come: they have left before it is known that they have
+    met ghosts."""
+    query = ps.WindowJoin(TWO, on="k", between=("-40 us", "-8 us"), how="semi")
+    join = query.start(limits=ps.Limits("0 rows", shed="random"))
+    join.push(b=pa.table({"ts": [0], "k": [1]}), a=pa.table({"ts": [20] * 3, "k": [1] * 3}))
+    join.finish()
+    assert (join.metrics.produced, join.metrics.lost) == (0, 3)
+
+
 def test_a_restored_join_has_lost_what_it_had() -> None:
     limits = ps.Limits("3 rows", shed="oldest")
     join = QUERY.start(limits=limits)

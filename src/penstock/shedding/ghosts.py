@@ -24,7 +24,7 @@ from penstock.state.arena import (
 )
 from penstock.state.budget import ENTRY_WORDS, NOTE_WORDS
 from penstock.state.jit import kernel
-from penstock.state.losses import chance, count, lot, spread
+from penstock.state.losses import chance, count, count_met, lot, spread
 
 __all__ = ["charge", "charge_all", "lay", "meet_all", "raise_all", "sources", "thin"]
 
@@ -182,6 +182,8 @@ def meet_all(state: State, rows: Words) -> None:
             record = record_at(state, 0, sequence)
             if record.marks & (MATCHED | MET) == 0:
                 record.marks |= MET
+                if sequence < state.windows[0].tail:  # it has left before this was known
+                    count_met(state, record.key)
         else:
             record = record_at(state, streams, ~sequence)
             if record.marks & MATCHED == 0:

@@ -27,7 +27,7 @@ from penstock.state.budget import GROUPS
 from penstock.state.jit import kernel
 from penstock.state.levels import worth_of
 
-__all__ = ["chance", "count", "lot", "spread"]
+__all__ = ["chance", "count", "count_met", "lot", "spread"]
 
 _FIRST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)  # of MurmurHash3's finaliser
 _SECOND: Final = np.uint64(0xC4CE_B9FE_1A85_EC53)
@@ -64,6 +64,16 @@ def count(state: State, stream: int, had: float) -> None:
     else:
         state.shares[stream].lost += budget.sign
         budget.certain += budget.sign
+
+
+@kernel
+def count_met(state: State, key: int) -> None:
+    """Count a left tuple of a semi join that has met nothing but ghosts of the other stream, of
+    which all of a key are kept or none."""
+    of, had = lot(state, key, 0), chance(state, 0)
+    if had >= 1.0 or of < had:
+        count(state, 1, had)
+        spread(state, of, had, had)
 
 
 @kernel

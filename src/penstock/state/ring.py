@@ -139,11 +139,7 @@ def _leave(state: State, number: int, sequence: int) -> None:
     queue.leave(state, number, sequence)
     record = record_at(state, number, sequence)
     if record.marks & (MET | MATCHED) == MET and number < state.join[0].streams:
-        # Nothing but ghosts of the other stream, of which all of a key are kept or none.
-        of, had = losses.lot(state, record.key, 0), losses.chance(state, 0)
-        if had >= 1.0 or of < had:
-            losses.count(state, 1, had)
-            losses.spread(state, of, had, had)
+        losses.count_met(state, record.key)
 
 
 @kernel
