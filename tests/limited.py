@@ -21,8 +21,19 @@ from penstock.model.limits import POLICIES, Memory, parse_memory
 from scenario import Scenario, bag, expected, feed
 
 POOLS = ("shared", "fixed")
+TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+QUERY = ps.WindowJoin(TWO, on="k", within="100 us")
 ROWS = (0, 1, 1, 2, 3, 5, 8, 13)  # 18 to 36 come in most scenarios
 BY_FREQUENCY = ("prob", "life", "expected_life")  # these can be told what a result is worth
+
+
+def rows_of_keys(start: int, *keys: int) -> pa.Table:
+    """One a microsecond."""
+    return pa.table({"ts": range(start, start + len(keys)), "k": keys})
+
+
+def live_keys(join: ps.Join, stream: int) -> list[int]:
+    return sorted(join.driver.windows.keys(stream).tolist())
 
 
 def policies_of(scenario: Scenario) -> list[str]:

@@ -336,7 +336,7 @@ def test_under_a_budget_it_says_what_is_lost(
 
 
 def test_losses_are_told_by_a_sample_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.shedding.shedder._ALL_GHOSTS", 32)
+    monkeypatch.setattr("penstock.shedding.ghost_room._ALL_GHOSTS", 32)
     left, right = files(tmp_path)
     result = run("join", left, right, *WITHIN, "-o", tmp_path / "o.csv", "--memory", "10 rows")
     assert result.exit_code == 0, result.output

@@ -32,8 +32,9 @@ BY_WORTH: Final = ("prob", "life", "expected_life")
 _POOLS: Final = ("shared", "fixed")
 _LOSSES: Final = ("exact", "sampled", "off")
 _UNITS: Final = {
-    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30,
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }  # fmt: skip
+_SIZES: Final = {unit.upper(): size for unit, size in _UNITS.items()}
 _TEXT: Final = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([A-Za-z]+)")
 _MOST: Final = 1 << 62  # what counts beyond is no limit, and fits no counter
 _ROWS: Final = ("row", "rows", "tuple", "tuples")
@@ -62,13 +63,13 @@ def parse_memory(value: Any, what: str) -> Memory:
         raise PlanError(f"{advice}, got {value!r}")
     digits, unit = match.groups()
     digits = digits.replace("_", "").replace(",", "")
-    if float(digits) * _UNITS.get(unit.upper(), 1) > _MOST:
+    if float(digits) * _SIZES.get(unit.upper(), 1) > _MOST:
         raise PlanError(f"{advice}, got {value!r}, more than can be counted")
     if unit.lower() in _ROWS and "." not in digits:
         return Memory(rows=int(digits))
-    if unit.upper() not in _UNITS:
+    if unit.upper() not in _SIZES:
         raise PlanError(f"{advice}, got {value!r}; the units are rows, {', '.join(_UNITS)}")
-    return Memory(bytes=round(float(digits) * _UNITS[unit.upper()]))
+    return Memory(bytes=round(float(digits) * _SIZES[unit.upper()]))
 
 
 @dataclass(frozen=True)

@@ -152,14 +152,14 @@ def _check_limits(query: Query, limits: Any) -> None:
         raise PlanError(f"limits must be Limits, got {limits!r}; write Limits(memory='1 GiB')")
     if query.preserved:
         raise PlanError(
-            f"a {query.how} join cannot drop tuples: what is gone would be taken for what is not "
-            "there, and come out alone; use how='inner' or 'semi', or leave limits= out"
+            f"with how={query.how!r} no tuples can be dropped: what is gone would be taken for "
+            "what is not there, and come out alone; use how='inner' or 'semi', or set no limit"
         )
     if query.counts:
         counted = sorted({str(each) for each in query.windows if each.rows or each.arrivals})
         raise PlanError(
-            f"windows of {counted} count tuples, and limits= would drop some of them; "
-            "use windows of time, or leave limits= out"
+            f"windows of {counted} count tuples, and limits would drop some of them; "
+            "use windows of time, or set no limit"
         )
     endless = [
         name

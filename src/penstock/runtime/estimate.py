@@ -99,7 +99,7 @@ def _part(join: Join) -> tuple[float, float]:
     if metrics.recall == 0.0:
         raise InputError("all results were lost, and nothing can be estimated from none")
     due = metrics.produced + (metrics.lost or 0)
-    return metrics.recall, (shedder.variance or 0.0) / max(due, 1) ** 2
+    return metrics.recall, (shedder.losses.variance or 0.0) / max(due, 1) ** 2
 
 
 def _values(table: pa.Table, name: str | None) -> npt.NDArray[np.float64]:

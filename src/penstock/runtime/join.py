@@ -247,7 +247,7 @@ class Join:
                 live=driver.windows.live(number),
                 expired=driver.windows.expired(number),
                 watermark=shown_watermark(self.clock.watermarks[number]),
-                shed=0 if shedder is None else int(shedder.shed[number]),
+                shed=0 if shedder is None else int(shedder.losses.shed[number]),
                 lost=loss.by_stream[number] if loss.by_stream else 0,
             )
             for number, name in enumerate(self.query.names)
@@ -263,7 +263,7 @@ class Join:
             lost=loss.lost,
             lost_interval=loss.interval,
             lost_by=MappingProxyType(dict(loss.by_reason)),
-            ghosts=0 if shedder is None else shedder.ghosts,
+            ghosts=0 if shedder is None else shedder.ghosts.held,
         )
 
     def footprint(self) -> dict[str, int]:

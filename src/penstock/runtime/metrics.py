@@ -118,10 +118,11 @@ class Metrics:
         return "\n".join(lines)
 
     def _shed_text(self) -> str:
+        shed = f"{self.shed:,} {'tuple' if self.shed == 1 else 'tuples'} shed"
         if self.lost is None or self.recall is None:
-            return f"  {self.shed:,} tuples shed; what is lost is not counted"
+            return f"  {shed}; what is lost is not counted"
         told = f"{self.lost:,} results lost"
         if self.lost_interval is not None:
             low, high = self.lost_interval
             told = f"about {told} ({low:,} to {high:,})"
-        return f"  {self.shed:,} tuples shed, {told}, recall {self.recall:.1%}"
+        return f"  {shed}, {told}, recall {self.recall:.1%}"

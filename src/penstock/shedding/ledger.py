@@ -32,21 +32,22 @@ def loss_of(shedder: Shedder, produced: int) -> Loss:
     """What has been lost so far, beside so many results that came out."""
     if shedder.limits.loss == "off":
         return Loss(None)
+    losses = shedder.losses
     # Rounded so that the parts add up to the whole.
     sums = [0.0]
-    for each in shedder.lost.tolist():
+    for each in losses.lost.tolist():
         sums.append(sums[-1] + each)
     whole = [round(each) for each in sums]
     by_stream = tuple(after - before for before, after in pairwise(whole))
     lost = whole[-1]
     interval = None
-    if shedder.variance is not None:
-        off = _WITHIN_95 * sqrt(shedder.variance)
+    if losses.variance is not None:
+        off = _WITHIN_95 * sqrt(losses.variance)
         # What no ghost tells of may be as much as three times a chance of one in so many allows.
-        high = sums[-1] + off + _NONE_SEEN / shedder.threshold
-        interval = (max(round(sums[-1] - off), shedder.seen), round(high))
-        most = shedder.most_lost(produced)
+        high = sums[-1] + off + _NONE_SEEN / losses.threshold
+        interval = (max(round(sums[-1] - off), losses.seen), round(high))
+        most = losses.most_lost(produced)
         if most is not None:
             lost = min(lost, most)
-            interval = (shedder.seen, most)
+            interval = (losses.seen, most)
     return Loss(lost, interval, by_stream, {EARLIER_SHED: lost})
