@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import PlanError
-from penstock.planning.allocation import (
+from penstock.shedding.allocation import (
     Allocation,
     allocate_both,
     allocate_cpu,
     allocate_memory,
 )
-from penstock.planning.output_rate import Drop, output_rate
+from penstock.shedding.output_rate import Drop, output_rate
 from penstock.planning.strategies import FIGURES, STRATEGIES, Figure, best, gains, outputs, split
 
 MORE = 1 + 1e-9

@@ -245,6 +245,7 @@ class Driver:
 
     def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
         if self.shedder is not None:
+            self.shedder.allocate({s: each.ts for s, each in chunk.items()})
             self.shedder.make_room({s: len(each.ts) for s, each in chunk.items()}, passed)
         self._reserve(chunk, passed)
 

@@ -171,6 +171,16 @@ def _check_limits(query: Query, limits: Any) -> None:
             f"shed={limits.shed!r} goes by the time that is left to tuples, and those of {endless} "
             "never leave their windows; use shed='prob', or windows that end"
         )
+    if limits.service_rate is not None and query.how != "inner":
+        raise PlanError(
+            f"service_rate= is for how='inner', got how={query.how!r}: whether a tuple has matched "
+            "is not known when some do not look; use how='inner', or a limit of memory"
+        )
+    for name in limits.floors:
+        if name not in query.names:
+            raise PlanError(
+                f"floors= names {name!r}, which is no stream; the streams are {query.names}"
+            )
     if limits.value is not None:
         parse_expression(limits.value, query.names, "value")
     unknown = [name for name in limits.frequencies if name not in query.names]

@@ -248,6 +248,7 @@ class Join:
                 expired=driver.windows.expired(number),
                 watermark=shown_watermark(self.clock.watermarks[number]),
                 shed=0 if shedder is None else int(shedder.losses.shed[number]),
+                unprobed=0 if shedder is None else int(shedder.losses.unprobed[number]),
                 lost=loss.by_stream[number] if loss.by_stream else 0,
             )
             for number, name in enumerate(self.query.names)
@@ -260,6 +261,7 @@ class Join:
             watermark=shown_watermark(self.clock.watermark),
             streams=MappingProxyType(streams),
             shed=sum(each.shed for each in streams.values()),
+            unprobed=sum(each.unprobed for each in streams.values()),
             lost=loss.lost,
             lost_interval=loss.interval,
             lost_by=MappingProxyType(dict(loss.by_reason)),

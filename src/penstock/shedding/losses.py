@@ -35,18 +35,35 @@ class Losses:
     def variance(self) -> float | None:
         """Of the number of lost results, if it is told by a sample; else None."""
         state = self.windows.state
-        if state.budget["threshold"][0] >= 1.0:
+        if state.budget["threshold"][0] >= 1.0 and not 0.0 < self.looks < 1.0:
             return None
         start = int(state.budget["groups"][0])
         sums = state.floats[start : start + GROUPS]
         return float(((sums - sums.mean()) ** 2).sum()) * GROUPS / (GROUPS - 1)
 
+    @property
+    def unprobed(self) -> Words:
+        """Tuples that did not look for partners, of each stream."""
+        counted: Words = self.windows.state.shares["unprobed"]
+        return counted
+
+    @property
+    def unprobed_lost(self) -> float:
+        """Results that were lost for that."""
+        return float(self.windows.state.shares["unprobed_lost"].sum())
+
+    @property
+    def looks(self) -> float:
+        """The chance that the results of such a tuple are counted; 1 where all look."""
+        budget = self.windows.state.budget[0]
+        return float(budget.looks) if budget.service_rate > 0.0 else 1.0
+
     def forget(self) -> None:
         """Count lost results from here on."""
         state = self.windows.state
-        state.shares["lost"] = 0.0
+        state.shares["lost"] = state.shares["unprobed_lost"] = 0.0
         state.budget["certain"] = 0.0
-        if self.windows.has_ghosts:
+        if self.windows.has_groups:
             start = int(state.budget["groups"][0])
             state.floats[start : start + GROUPS] = 0.0
 

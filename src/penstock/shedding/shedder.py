@@ -23,8 +23,10 @@ from penstock.shedding.ghost_room import GhostRoom
 from penstock.shedding.given import fill_table, given_words
 from penstock.shedding.losses import Losses
 from penstock.shedding.scales import half_life_of, scales_of
+from penstock.shedding.service import Service
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
+from penstock.state.arena import Words
 from penstock.state.budget import NO_LIMIT
 from penstock.state.windows import Windows
 
@@ -44,18 +46,19 @@ class Shedder:
         self._query = query
         self.windows = windows
         self.ghosts = GhostRoom(limits, windows)
+        self.service = Service(limits, windows)
         self.losses = Losses(windows, is_semi=query.how == "semi")
         self._streams = len(query.streams)
         self._binding: Binding | None = None
         budget = windows.state.budget[0]
-        budget.policy = KINDS[limits.shed]
+        budget.policy = KINDS[limits.shed] if limits.memory.is_limited else KINDS["oldest"]
         budget.fixed = limits.pool == "fixed"
         budget.ghost_paths = len(windows.state.tables) if windows.has_ghosts else 0
         budget.random = budget.sampling = _mixed(limits.seed)
         budget.seed = _mixed(limits.seed + 1)
         budget.threshold = budget.growth = budget.shrink = budget.sign = 1.0
         budget.grown_at = budget.instant = budget.newest = -(1 << 62)
-        budget.stays = limits.shed == "expected_life"
+        budget.stays = limits.memory.is_limited and limits.shed == "expected_life"
         budget.stops = query.how == "semi"
         budget.learns = self.goes_by_worth
         self._measure_windows()
@@ -70,7 +73,7 @@ class Shedder:
     @property
     def goes_by_worth(self) -> bool:
         """Whether tuples are shed by how often their partners come."""
-        return self.limits.shed in BY_WORTH
+        return self.limits.memory.is_limited and self.limits.shed in BY_WORTH
 
     def check(self, binding: Binding) -> None:
         """Refuse columns that frequencies do not fit, or that there is no room for."""
@@ -123,6 +126,8 @@ class Shedder:
     def chunk_rows(self) -> int:
         """How many rows of a stream are worked on at once."""
         memory = self.limits.memory
+        if not memory.is_limited:
+            return _MOST_CHUNK
         if memory.rows is not None:
             return min(max(memory.rows // 4, _LEAST_CHUNK), _MOST_CHUNK)
         row = self.windows.bytes_per_row
@@ -139,6 +144,10 @@ class Shedder:
         state.floats[start + places] = values
 
     # Keeping a limit in bytes.
+
+    def allocate(self, times: Mapping[int, Words]) -> None:
+        """Before a chunk with these times of each stream: share out what can be done."""
+        self.service.allocate(self._query, times)
 
     def make_room(self, rows: Mapping[int, int], watermark: int) -> None:
         """Before a chunk with so many rows of each stream."""
@@ -214,6 +223,7 @@ class Shedder:
     def limit(self, limits: Limits, watermark: int) -> None:
         """Keep within other limits from now on."""
         self.limits = self.ghosts.limits = limits
+        self.service.limit(limits)
         self._set_rows(limits.memory)
         self.windows.is_tight = limits.memory.bytes is not None
         self.enforce(watermark)

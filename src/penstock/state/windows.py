@@ -50,6 +50,7 @@ class Windows:
         self.memory = memory
         self.provision = provision(query, plan)
         self.has_ghosts = self.provision is not None and self.provision.has_ghosts
+        self.has_groups = self.provision is not None and self.provision.has_groups
         self.streams = len(query.streams)
         self._paths = Paths(query.access, plan, self.has_ghosts)
         self._layout = Layout(self._paths, self.provision, self.streams)

@@ -15,7 +15,7 @@ from itertools import groupby
 from math import prod
 from typing import Any, NamedTuple
 
-from penstock.planning.output_rate import probe_values
+from penstock.shedding.output_rate import probe_values
 
 __all__ = ["Bounds", "evenly", "for_most_combinations", "in_turn"]
 

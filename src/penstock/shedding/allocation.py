@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.planning.output_rate import Drop, checked_drop
-from penstock.planning.quantities import Numbers, checked_floors, per_stream, positive
-from penstock.planning.sharing import Bounds, evenly, for_most_combinations, in_turn
+from penstock.shedding.output_rate import Drop, checked_drop
+from penstock.shedding.quantities import Numbers, checked_floors, per_stream, positive
+from penstock.shedding.sharing import Bounds, evenly, for_most_combinations, in_turn
 
 __all__ = ["Allocation", "allocate_both", "allocate_cpu", "allocate_memory"]
 
