@@ -2,7 +2,7 @@
 
 - `in_turn`: as much as possible to the first, then to the next. Best where the gain is linear.
 - `evenly`: the same for all. Best where the gain is the product of the shares.
-- `for_most_combinations`: best for windows of three and more streams.
+- `for_most_combinations`: best for windows, whose gain is a sum of such products.
 
 Invariant of each: floor <= share <= cap, and the shares add up to the lower of the amount and the
 sum of the caps. Streams that look alike get alike. Callers see to it that the floors fit.
@@ -11,9 +11,9 @@ sum of the caps. Streams that look alike get alike. Callers see to it that the f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from math import prod
-from typing import Any, NamedTuple
+from itertools import combinations, groupby
+from math import copysign, inf, isclose, prod
+from typing import NamedTuple
 
 from penstock.shedding.output_rate import probe_values
 
@@ -21,9 +21,10 @@ __all__ = ["Bounds", "evenly", "for_most_combinations", "in_turn"]
 
 Shares = tuple[float, ...]
 
-# The solver is sure of a share to about the square root of what a float can tell apart; a share
-# that near to its bound lies on it, and a window of nothing must be nothing, not almost.
-_NEAR = 1e-7
+# A window that a round moves by less is still.
+_STILL = 1e-13
+# Some twenty are usual, and a hundred for six streams were never seen.
+_ROUNDS = 1_000
 
 
 class Bounds(NamedTuple):
@@ -80,93 +81,59 @@ def evenly(amount: float, bounds: Bounds) -> Shares:
 def for_most_combinations(amount: float, bounds: Bounds, rates: Shares) -> Shares:
     """Windows for which the sum of rate times product of the other windows is the largest.
 
-    Measured in time, x = window / rate, that sum is a constant times the elementary symmetric
-    polynomial of degree n - 1 of x, whose (n - 1)-th root is concave where no x is negative. So a
-    local maximum is the maximum, and a solver that climbs from anywhere inside finds it.
+    Two windows at a time, the others held: of what the two have together, the best split is known
+    exactly. Until none of them moves. That ends at the maximum, for there is only one: measured in
+    time, x = window / rate, the sum is a constant times the elementary symmetric polynomial of
+    degree n - 1 of x, whose (n - 1)-th root is concave where no x is negative; and where no two
+    windows can gain by an exchange, no other change gains. Of two streams, it is one step.
+
+    General solvers (SLSQP) agree, but not where one cap is a millionth of another.
     """
-    from scipy.optimize import minimize  # half a second, that joins of two streams do without
+    windows = list(evenly(amount, bounds))
+    for _ in range(_ROUNDS):
+        before = tuple(windows)
+        for first, second in combinations(range(len(rates)), 2):
+            _exchange(windows, first, second, bounds, rates)
+        if all(isclose(*pair, rel_tol=_STILL) for pair in zip(before, windows, strict=True)):
+            break
+    return _alike(tuple(windows), bounds, rates)
 
-    fastest = max(rates)
-    start = evenly(amount, bounds)
-    if amount >= sum(bounds.caps) or fastest == 0:
-        return start
-    streams = range(len(rates))
-    # In units of the amount and of the fastest stream, so that its tolerance suits all sizes.
-    scaled = [rate / fastest for rate in rates]
-    root = 1 / (len(rates) - 1)
 
-    def loss(windows: Any) -> float:
-        return -float(_combinations(scaled, windows) ** root)
+def _exchange(windows: list[float], first: int, second: int, bounds: Bounds, rates: Shares) -> None:
+    """The best split of what two windows x and y have together: s = x + y.
 
-    def slope(windows: Any) -> list[float]:
-        inner = max(_combinations(scaled, windows), 1e-300)
-        outer = -root * inner ** (root - 1)
-        return [outer * _worth(scaled, windows, stream) for stream in streams]
-
-    found = minimize(
-        loss,
-        [share / amount for share in start],
-        jac=slope,
-        bounds=[
-            (floor / amount, min(cap / amount, 1.0)) for floor, cap in zip(*bounds, strict=True)
-        ],
-        constraints={
-            "type": "eq",
-            "fun": lambda windows: sum(windows) - 1,
-            "jac": lambda windows: [1.0 for _ in streams],
-        },
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 500},
-    )
-    shares = _settled([float(share) * amount for share in found.x], amount, bounds)
-    shares = _alike(shares, bounds, rates)
-    # It also stops where rounding hides the way up, and says so; the start is the least it owes.
-    return max(shares, start, key=lambda windows: _combinations(scaled, windows))
+    Results are c * x * y + p * (rate of second * x + rate of first * y) with p combinations of the
+    other windows, and c of them and a new tuple of theirs. Highest where x - y is p / c times the
+    difference of the rates, or on a bound.
+    """
+    others = [stream for stream in range(len(rates)) if stream not in {first, second}]
+    values = probe_values(tuple(windows[stream] for stream in others))
+    pairs = sum(rates[stream] * value for stream, value in zip(others, values, strict=True))
+    lean = prod(windows[stream] for stream in others) * (rates[second] - rates[first])
+    if pairs == 0 and lean == 0:
+        return
+    together = windows[first] + windows[second]
+    wanted = (together + lean / pairs) / 2 if pairs else copysign(inf, lean)
+    # A bound is met to the last bit, also that of a window next to nothing beside the other.
+    least, most = bounds.of((second, first))
+    y = min(max(together - wanted, least[0]), most[0])
+    x = min(max(together - y, least[1]), most[1])
+    if x != together - y:
+        y = min(max(together - x, least[0]), most[0])
+    windows[first], windows[second] = x, y
 
 
 def _at_level(level: float, bounds: Bounds) -> Shares:
     return tuple(min(max(level, floor), cap) for floor, cap in zip(*bounds, strict=True))
 
 
-def _combinations(rates: Sequence[float], windows: Sequence[float]) -> float:
-    values = probe_values(tuple(max(window, 0.0) for window in windows))
-    return sum(rate * value for rate, value in zip(rates, values, strict=True))
-
-
-def _worth(rates: Sequence[float], windows: Sequence[float], stream: int) -> float:
-    """Combinations per unit of time that one more tuple in the stream's window adds."""
-    others = [other for other in range(len(rates)) if other != stream]
-    return sum(
-        rates[last] * prod(max(windows[other], 0.0) for other in others if other != last)
-        for last in others
-    )
-
-
-def _settled(shares: list[float], amount: float, bounds: Bounds) -> Shares:
-    """On the bounds where it is near them, and adding up to the amount."""
-    free = []
-    for stream, (floor, cap) in enumerate(zip(*bounds, strict=True)):
-        # Not near to both, however little is between them.
-        near = _NEAR * min(amount, cap - floor)
-        if shares[stream] <= floor + near:
-            shares[stream] = floor
-        elif shares[stream] >= cap - near:
-            shares[stream] = cap
-        else:
-            free.append(stream)
-    order = sorted(free, key=lambda stream: -shares[stream]) or range(len(shares))
-    for stream in order:
-        missing = amount - sum(shares)
-        wanted = shares[stream] + missing
-        shares[stream] = min(max(wanted, bounds.floors[stream]), bounds.caps[stream])
-    return tuple(shares)
-
-
 def _alike(shares: Shares, bounds: Bounds, rates: Shares) -> Shares:
     """The mean for streams of the same rate and bounds: by concavity at least as good."""
     kinds = list(zip(rates, *bounds, strict=True))
-    return tuple(
-        sum(share for share, other in zip(shares, kinds, strict=True) if other == kind)
-        / kinds.count(kind)
-        for kind in kinds
-    )
+    means = []
+    for kind in kinds:
+        own = [share for share, other in zip(shares, kinds, strict=True) if other == kind]
+        _, floor, cap = kind
+        # The mean of three times 0.1 is above 0.1.
+        means.append(min(max(sum(own) / len(own), floor), cap))
+    return tuple(means)
