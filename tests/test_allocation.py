@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import PlanError
+from penstock.planning.strategies import FIGURES, STRATEGIES, Figure, best, gains, outputs, split
 from penstock.shedding.allocation import (
     Allocation,
     allocate_both,
@@ -19,7 +20,6 @@ from penstock.shedding.allocation import (
     allocate_memory,
 )
 from penstock.shedding.output_rate import Drop, output_rate
-from penstock.planning.strategies import FIGURES, STRATEGIES, Figure, best, gains, outputs, split
 
 MORE = 1 + 1e-9
 
