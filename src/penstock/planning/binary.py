@@ -9,15 +9,28 @@ the right one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypedDict
 
 from penstock.errors import PlanError
 from penstock.planning.costs import Cost, Costing
 from penstock.planning.touched import Structure
 from penstock.planning.weights import Weights, weights_of
 
-__all__ = ["binary_breakdown", "binary_cost"]
+__all__ = ["Options", "Pair", "binary_breakdown", "binary_cost"]
 
 Pair = tuple[float, float]
+
+
+class Options(TypedDict, total=False):
+    """How a join is treated, and costed: the options of `binary_cost`, to be handed on."""
+
+    weights: str | Weights
+    bucket: float | Pair
+    node: int
+    expire: str
+    model: str
+    interval: float | None
+    distinct: Sequence[float] | None
 
 
 def _both(value: float | Pair, what: str) -> Pair:
