@@ -129,10 +129,10 @@ def test_flags_take_no_value(arguments: list[str], message: str) -> None:
 
 
 def test_help_names_every_command() -> None:
-    assert {"join", "demo"} <= set(re.findall(r"\w+", plain(run("--help").stdout)))
+    assert {"join", "profile", "demo"} <= set(re.findall(r"\w+", plain(run("--help").stdout)))
 
 
-@pytest.mark.parametrize("command", [[], ["join"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["join"], ["profile"], ["demo"]])
 def test_help_shows_no_values_of_flags(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
