@@ -7,9 +7,9 @@ what did not is counted.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 from typing import Any
 
 import pyarrow as pa
@@ -48,7 +48,7 @@ def limited(
     draw: st.DrawFn,
     scenarios: st.SearchStrategy[Scenario],
     shed: str | None = None,
-    pool: str | None = None,
+    pool: Any = None,
     *,
     ghosts: bool = False,
     changes: bool = False,
@@ -90,12 +90,14 @@ def limited(
     return replace(scenario, limits=limits, memory=memory)
 
 
-def share(memory: Memory, pool: str, streams: int, which: int) -> float:
+def share(memory: Memory, pool: Any, names: Sequence[str], which: int) -> float:
     """How many rows a stream may hold."""
     assert memory.rows is not None
-    if pool == "shared":
+    if pool in ("shared", "allocated"):
         return memory.rows
-    return memory.rows // streams + (which < memory.rows % streams)
+    if pool == "fixed":
+        return memory.rows // len(names) + (which < memory.rows % len(names))
+    return ceil(memory.rows * pool.get(names[which], 0) / sum(pool.values()))
 
 
 def check_limits(scenario: Scenario) -> list[Outcome]:
@@ -118,7 +120,7 @@ def check_limits(scenario: Scenario) -> list[Outcome]:
         elif memory.rows is not None:
             assert metrics.live <= memory.rows, where
             for which, stream in enumerate(metrics.streams.values()):
-                room = share(memory, limits.pool, len(scenario.streams), which)
+                room = share(memory, limits.pool, scenario.query.names, which)
                 assert stream.live <= room, where
         check_books(metrics, where)
         check_ledger(scenario, metrics, due.total(), where, ended=outcome.watermark == inf)

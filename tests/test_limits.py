@@ -41,6 +41,14 @@ def test_every_policy_and_pool(shed: str, pool: str, data: st.DataObject) -> Non
     check_limits(data.draw(limited(scenarios(), shed, pool)))
 
 
+@pytest.mark.parametrize("pool", ["allocated", {"a": 3, "b": 1}, {"b": 0.5}], ids=str)
+@some(6)
+@given(st.data())
+def test_memory_in_parts(pool: object, data: st.DataObject) -> None:
+    """That are given, or go by how fast streams come; a stream without one holds nothing."""
+    check_limits(data.draw(limited(scenarios(restarts=True), pool=pool, changes=True)))
+
+
 @pytest.mark.parametrize("key", KEYS)
 @some(20)
 @given(st.data())

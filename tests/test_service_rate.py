@@ -238,6 +238,13 @@ def test_a_scenario_to_read() -> None:
         ({}, "memory= or service_rate="),
         ({"memory": "5 rows", "drop": "tuple"}, "drop= is for service_rate="),
         ({"memory": "5 rows", "floors": {"a": 1}}, "floors= is for service_rate="),
+        (
+            {"memory": "1 MiB", "pool": "allocated"},
+            "is for a limit in rows, got memory='1048576 B'",
+        ),
+        ({"memory": "5 rows", "pool": {"a": -1, "b": 2}}, "0 or more and not all 0"),
+        ({"memory": "5 rows", "pool": {"a": 0}}, "0 or more and not all 0"),
+        ({"memory": "5 rows", "pool": "mine"}, "pool must be one of"),
     ],
 )
 def test_bad_limits(options: dict[str, Any], told: str) -> None:
@@ -245,9 +252,11 @@ def test_bad_limits(options: dict[str, Any], told: str) -> None:
         ps.Limits(**options)
 
 
-def test_floors_of_no_stream() -> None:
+def test_floors_and_parts_of_no_stream() -> None:
     with pytest.raises(ps.PlanError, match="floors= names 'c', which is no stream"):
         QUERY.start(limits=ps.Limits(service_rate=5, floors={"c": 1}))
+    with pytest.raises(ps.PlanError, match="pool= names 'c', which is no stream"):
+        QUERY.start(limits=ps.Limits("5 rows", pool={"c": 1}))
 
 
 def test_other_than_inner_joins() -> None:

@@ -14,7 +14,7 @@ budget the tuples that are worth least go first. What a tuple is worth is said b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Final
@@ -29,7 +29,7 @@ POLICIES: Final[dict[str, bool]] = {
     "age": True,
 }  # fmt: skip
 BY_WORTH: Final = ("prob", "life", "expected_life")
-_POOLS: Final = ("shared", "fixed")
+_POOLS: Final = ("shared", "fixed", "allocated")
 _LOSSES: Final = ("exact", "sampled", "off")
 DROPS: Final = ("probe", "tuple")
 _UNITS: Final = {
@@ -90,7 +90,9 @@ class Limits:
         holds: tuples, indexes, holes, statistics and ghosts. None is no limit.
     shed: what goes when it is too much: 'random', 'oldest', 'prob', 'life', 'expected_life' or
         'age'.
-    pool: 'shared', one memory for all streams, or 'fixed', an equal part for each.
+    pool: 'shared', one memory for all streams; 'fixed', an equal part for each; {'a': 3, 'b': 1},
+        parts in this proportion; or 'allocated', parts by which the most results are to be expected
+        when tuples go at random.
     loss: how lost results are counted: 'exact', until there are too many ghosts; 'sampled'; or
         'off'.
     ghosts: how many dropped tuples are remembered, without their payload, to count what is lost
@@ -112,7 +114,7 @@ class Limits:
 
     memory: Any = None
     shed: str = "prob"
-    pool: str = "shared"
+    pool: Any = "shared"
     loss: str = "exact"
     ghosts: int | None = None
     seed: int = 0
@@ -134,7 +136,6 @@ class Limits:
         derived(self, "statistics", statistics)
         for what, chosen, choices in (
             ("shed", self.shed, tuple(POLICIES)),
-            ("pool", self.pool, _POOLS),
             ("loss", self.loss, _LOSSES),
             ("drop", self.drop, DROPS),
         ):
@@ -146,6 +147,7 @@ class Limits:
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise PlanError(f"{what} must be a whole number, 0 or more, got {number!r}")
         _check_frequencies(self.frequencies)
+        self._check_pool()
         self._check_service()
         if self.value is not None and self.shed not in BY_WORTH:
             raise PlanError(
@@ -155,6 +157,29 @@ class Limits:
             raise PlanError(
                 "ghosts=0 leaves nothing to count by; write loss='off' to count nothing"
             )
+
+    def _check_pool(self) -> None:
+        pool = self.pool
+        if isinstance(pool, Mapping):
+            if any(not _is_number(each) or not 0 <= each < inf for each in pool.values()) or not (
+                0 < sum(pool.values()) < inf
+            ):
+                raise PlanError(
+                    f"pool must give parts that are numbers, 0 or more and not all 0, got {pool!r}"
+                )
+        elif not isinstance(pool, str) or pool not in _POOLS:
+            raise PlanError(f"pool must be one of {_POOLS}, or parts by stream, got {pool!r}")
+        if pool == "allocated" and self.memory.rows is None:
+            raise PlanError(
+                f"pool='allocated' is for a limit in rows, got memory={str(self.memory)!r}; "
+                "write memory='100000 rows'"
+            )
+
+    def parts(self, names: Sequence[str]) -> list[float] | None:
+        """In what proportion the memory is divided among streams; None if it is not."""
+        if isinstance(self.pool, Mapping):
+            return [float(self.pool.get(name, 0.0)) for name in names]
+        return None if self.pool == "shared" else [1.0] * len(names)
 
     def _check_service(self) -> None:
         rate = self.service_rate

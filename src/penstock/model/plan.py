@@ -176,11 +176,13 @@ def _check_limits(query: Query, limits: Any) -> None:
             f"service_rate= is for how='inner', got how={query.how!r}: whether a tuple has matched "
             "is not known when some do not look; use how='inner', or a limit of memory"
         )
-    for name in limits.floors:
-        if name not in query.names:
-            raise PlanError(
-                f"floors= names {name!r}, which is no stream; the streams are {query.names}"
-            )
+    parts = limits.pool if isinstance(limits.pool, Mapping) else {}
+    for what, names in (("floors", limits.floors), ("pool", parts)):
+        for name in names:
+            if name not in query.names:
+                raise PlanError(
+                    f"{what}= names {name!r}, which is no stream; the streams are {query.names}"
+                )
     if limits.value is not None:
         parse_expression(limits.value, query.names, "value")
     unknown = [name for name in limits.frequencies if name not in query.names]

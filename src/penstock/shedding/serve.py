@@ -1,13 +1,16 @@
 """Serving: which arrivals are dealt with, where there is a service rate (Kang et al., 5.2.1).
 
 An arrival is drawn by a lot, against the chance that its stream has (shedding.service). And there
-is a credit: event time adds the service rate to it, up to what a second brings, and each that is
-dealt with takes one. So in any span of event time at most
+is a credit: it begins with what a second brings, event time adds to it, and each that is dealt
+with takes one. So from the beginning on at most
 
-    service_rate * (span + 1 second)
+    service_rate * (time that has passed + 1 second)
 
-are dealt with, whatever the chances are. Lots are told by numbers, not drawn one after the other:
-an arrival that is begun again has the same.
+are dealt with, whatever the chances are. What is not taken is kept up to what a second brings, and
+up to a few tuples where that is less, or chance would leave much of a low rate unused.
+
+Lots are told by numbers, not drawn one after the other: an arrival that is begun again has the
+same.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from penstock.state.losses import SKIPPED, lot
 __all__ = ["drop", "earn", "has_place", "is_counted", "is_served", "serve"]
 
 _SECOND_US: Final = 1_000_000
+_FEW: Final = 64.0
 
 
 @kernel
@@ -32,9 +36,12 @@ def earn(state: State) -> None:
     budget = state.budget[0]
     if budget.service_rate == 0.0:
         return
-    most = max(1.0, budget.service_rate * _SECOND_US)
+    second = budget.service_rate * _SECOND_US
     passed = float(budget.newest - budget.credited_at)
-    budget.credit = min(most, budget.credit + passed * budget.service_rate)
+    if budget.credited_at == -(1 << 62):
+        budget.credit = max(1.0, second)
+    else:
+        budget.credit = min(max(_FEW, second), budget.credit + passed * budget.service_rate)
     budget.credited_at = budget.newest
 
 

@@ -8,7 +8,8 @@ waits to be worked on tells it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -17,17 +18,21 @@ import numpy.typing as npt
 from penstock.model.limits import Limits
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
-from penstock.shedding.allocation import allocate_cpu
-from penstock.shedding.output_rate import checked_drop
+from penstock.shedding.allocation import allocate_both, allocate_cpu, allocate_memory
+from penstock.shedding.output_rate import checked_drop, output_rate
 from penstock.state.arena import Words
 from penstock.state.budget import NO_LIMIT
 from penstock.state.windows import Windows
 
-__all__ = ["Service"]
+__all__ = ["Service", "portions"]
+
+Rates = npt.NDArray[np.float64]
 
 _SECOND_US: Final = 1_000_000.0
 _LN_2: Final = float(np.log(2.0))
 _LOOKS: Final = {"exact": 1.0, "sampled": 1 / 16, "off": 0.0}
+_LEAST_RATE: Final = 1e-300
+_WORTH_IT: Final = 1.1
 _FEW: Final = 64  # arrivals that change rates little
 
 
@@ -51,39 +56,61 @@ class Service:
         self._looked_at = -1
 
     def allocate(self, query: Query, times: Mapping[int, Words]) -> None:
-        """Give each stream its chance, before arrivals with these times."""
-        service_rate = self._limits.service_rate
-        state = self.windows.state
+        """Give each stream its chance, and its part of the memory, before arrivals with these
+        times."""
+        limits, state = self._limits, self.windows.state
+        if limits.service_rate is None and limits.pool != "allocated":
+            return
         arrived = int(state.shares["arrived"].sum())
-        if service_rate is None or (self._looked_at >= 0 and arrived - self._looked_at < _FEW):
+        if self._looked_at >= 0 and arrived - self._looked_at < _FEW:
             return
         rates = self._rates() if arrived else _rates_of(times, len(query.names))
         if not rates.any():
             return
         self._looked_at = arrived
-        floors = [
-            min(self._limits.floors.get(name, 0.0), rate)
-            for name, rate in zip(query.names, rates.tolist(), strict=True)
-        ]
-        served = allocate_cpu(
-            rates.tolist(),
-            self._tuples(query, rates),
-            service_rate,
-            checked_drop(self._limits.drop),
-            floors,
-        )
+        if limits.pool == "allocated":
+            self._divide(query, rates)
+        served = self._served(query, rates, self._tuples(query, rates))
         # A stream that has not come yet is not held up when it does.
         state.shares["chance"] = np.where(
-            rates > 0, np.minimum(np.array(served) / np.maximum(rates, 1e-300), 1.0), 1.0
+            rates > 0, np.minimum(served / np.maximum(rates, _LEAST_RATE), 1.0), 1.0
         )
 
-    def _rates(self) -> npt.NDArray[np.float64]:
+    def _divide(self, query: Query, rates: Rates) -> None:
+        """Give each stream its part of the memory. What is kept for another division is lost, so
+        it must be worth it: of streams that are as fast either may be ahead by chance."""
+        limits, shares = self._limits, self.windows.state.shares
+        rows, whole = max(limits.memory.rows, 1), self._whole(query, rates)
+        if limits.service_rate is None or limits.drop == "tuple":
+            best = allocate_memory(rates.tolist(), rows, caps=whole)
+        else:
+            best = allocate_both(rows, limits.service_rate, rates.tolist()).windows
+        expected = [
+            output_rate(rates.tolist(), windows, self._served(query, rates, windows))
+            for windows in (best, np.minimum(shares["rows"], whole).tolist())
+        ]
+        if expected[0] > _WORTH_IT * expected[1]:
+            shares["rows"] = portions(limits.memory.rows, best)
+
+    def _served(self, query: Query, rates: Rates, tuples: Sequence[float]) -> Rates:
+        """How many tuples a second are dealt with of each stream, of windows with so many."""
+        limits = self._limits
+        if limits.service_rate is None:
+            return rates
+        floors = [
+            min(limits.floors.get(name, 0.0), rate)
+            for name, rate in zip(query.names, rates.tolist(), strict=True)
+        ]
+        drop = checked_drop(limits.drop)
+        return np.array(allocate_cpu(rates.tolist(), tuples, limits.service_rate, drop, floors))
+
+    def _rates(self) -> Rates:
         """Tuples a second of each stream. What counts half after a half-life adds up to
         rate * half-life / ln 2, once that has gone on for long."""
         state = self.windows.state
         budget = state.budget[0]
         passed = float(budget.newest - budget.began)
-        counted: npt.NDArray[np.float64] = state.shares["came"] * budget.shrink * _SECOND_US
+        counted: Rates = state.shares["came"] * budget.shrink * _SECOND_US
         if passed <= 0.0:
             return np.zeros(len(counted))
         half_life = float(budget.half_life)
@@ -91,18 +118,43 @@ class Service:
             return counted / passed
         return counted * _LN_2 / (half_life * -np.expm1(-_LN_2 * passed / half_life))
 
-    def _tuples(self, query: Query, rates: npt.NDArray[np.float64]) -> list[float]:
+    def _tuples(self, query: Query, rates: Rates) -> list[float]:
         """In each window: as many as come in its time, or, where that is no measure, as are."""
-        tuples = []
-        for stream, (window, rate) in enumerate(zip(query.windows, rates.tolist(), strict=True)):
-            length = window.slot_us or window.length_us
-            is_whole = length < FOREVER and not self._limits.memory.is_limited
-            live = float(self.windows.live(stream))
-            tuples.append(rate * length / _SECOND_US if is_whole else live)
-        return tuples
+        live = [float(self.windows.live(stream)) for stream in range(len(rates))]
+        if self._limits.pool == "allocated":
+            room = self.windows.state.shares["rows"]
+            return np.minimum(room, self._whole(query, rates)).tolist()
+        if self._limits.memory.is_limited:
+            return live
+        return [
+            n if whole == inf else whole
+            for n, whole in zip(live, self._whole(query, rates), strict=True)
+        ]
+
+    def _whole(self, query: Query, rates: Rates) -> list[float]:
+        """Tuples in each window when nothing is dropped; of one that does not end, as many as
+        there can be."""
+        lengths = [window.slot_us or window.length_us for window in query.windows]
+        most = float(self._limits.memory.rows or inf)
+        return [
+            rate * length / _SECOND_US if length < FOREVER else most
+            for rate, length in zip(rates.tolist(), lengths, strict=True)
+        ]
 
 
-def _rates_of(times: Mapping[int, Words], streams: int) -> npt.NDArray[np.float64]:
+def portions(whole: int, parts: Sequence[float]) -> list[int]:
+    """So many, divided in proportion to the parts; what is left over goes to the first of those
+    that miss most."""
+    total = sum(parts)
+    shares = [whole * part / total for part in parts] if total else [0.0] * len(parts)
+    rounded = [int(share) for share in shares]
+    missing = sorted(range(len(parts)), key=lambda each: rounded[each] - shares[each])
+    for each in missing[: whole - sum(rounded)]:
+        rounded[each] += 1
+    return rounded
+
+
+def _rates_of(times: Mapping[int, Words], streams: int) -> Rates:
     """Tuples a second of arrivals with these times, in order; none if they are of one instant."""
     rates = np.zeros(streams)
     given = {stream: ts for stream, ts in times.items() if len(ts)}

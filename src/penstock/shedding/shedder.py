@@ -9,7 +9,7 @@ of it fits.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import mul
+from math import inf
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from penstock.shedding.ghost_room import GhostRoom
 from penstock.shedding.given import fill_table, given_words
 from penstock.shedding.losses import Losses
 from penstock.shedding.scales import half_life_of, scales_of
-from penstock.shedding.service import Service
+from penstock.shedding.service import Service, portions
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
 from penstock.state.arena import Words
@@ -49,10 +49,11 @@ class Shedder:
         self.service = Service(limits, windows)
         self.losses = Losses(windows, is_semi=query.how == "semi")
         self._streams = len(query.streams)
+        self._parts = limits.parts(query.names) or [1.0] * self._streams
         self._binding: Binding | None = None
         budget = windows.state.budget[0]
         budget.policy = KINDS[limits.shed] if limits.memory.is_limited else KINDS["oldest"]
-        budget.fixed = limits.pool == "fixed"
+        budget.fixed = limits.pool != "shared"
         budget.ghost_paths = len(windows.state.tables) if windows.has_ghosts else 0
         budget.random = budget.sampling = _mixed(limits.seed)
         budget.seed = _mixed(limits.seed + 1)
@@ -105,11 +106,10 @@ class Shedder:
 
     def _set_rows(self, memory: Memory) -> None:
         rows = NO_LIMIT if memory.rows is None else memory.rows
-        each, more = divmod(rows, self._streams)
         state = self.windows.state
         state.budget["rows"] = rows
         state.budget["most_ghosts"] = self.ghosts.most
-        state.shares["rows"] = [each + (number < more) for number in range(self._streams)]
+        state.shares["rows"] = portions(rows, self._parts)
 
     # What a stream brings.
 
@@ -193,18 +193,22 @@ class Shedder:
         state = self.windows.state
         was, shares = int(state.budget["rows"][0]), state.shares["rows"].copy()
         state.budget["rows"] = rows
-        if self.limits.pool == "fixed":
-            state.shares["rows"] = self._equal_parts(rows)
+        if self.limits.pool != "shared":
+            state.shares["rows"] = self._byte_parts(rows)
         self._shed(watermark)
         self.windows.state.budget["rows"] = was
         self.windows.state.shares["rows"] = shares
 
-    def _equal_parts(self, rows: int) -> list[int]:
-        """Of so many tuples the parts of the streams, so that none that is cut holds more bytes
-        than another."""
+    def _byte_parts(self, rows: int) -> list[int]:
+        """Of so many tuples the parts of the streams, so that none that is cut holds more of the
+        bytes than its part."""
         live = [self.windows.live(number) for number in range(self._streams)]
-        widths = [self.windows.row_bytes(number) for number in range(self._streams)]
-        least, most = 0.0, float(max(map(mul, live, widths)))
+        # What a tuple takes of a stream's part; of one without a part, more than there can be.
+        widths = [
+            self.windows.row_bytes(number) / part if part else inf
+            for number, part in enumerate(self._parts)
+        ]
+        least, most = 0.0, max((n * w for n, w in zip(live, widths, strict=True) if w < inf))
         for _ in range(_HALVINGS):
             part = (least + most) / 2
             fits = sum(min(n, part // width) for n, width in zip(live, widths, strict=True))
