@@ -16,6 +16,7 @@ from penstock.model.arrival_time import ARRIVAL
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
+from penstock.model.workload import Workload
 from penstock.runtime.estimate import Estimate, estimate
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
@@ -44,6 +45,7 @@ __all__ = [
     "UdfError",
     "Why",
     "WindowJoin",
+    "Workload",
     "__version__",
     "estimate",
     "udf",

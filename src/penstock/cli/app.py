@@ -12,8 +12,17 @@ from penstock import __version__
 from penstock.cli.demo import run_demo
 from penstock.cli.demo_embedded import run_embedded_demo
 from penstock.cli.display import failures_shown
+from penstock.cli.errors import CommandError
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
-from penstock.cli.request import both_sides, key_columns, memory_limits, stream_names
+from penstock.cli.profile import FileStream, ProfileRequest, run_profile
+from penstock.cli.request import (
+    both_sides,
+    for_each_file,
+    key_columns,
+    memory_limits,
+    shared_columns,
+    stream_names,
+)
 from penstock.model.limits import POLICIES
 from penstock.runtime.late import KEPT_LATE_ROWS
 
@@ -184,7 +193,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                     SideRequest(*side)
                     for side in zip(
                         (left, right),
-                        stream_names(left, right, names),
+                        stream_names((left, right), names),
                         key_columns(on or (), left_on or (), right_on or ()),
                         both_sides(time, left_time, right_time, "time"),
                         both_sides(within, left_window, right_window, "within"),
@@ -203,6 +212,76 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         )
     if fail_late and late_rows:
         raise typer.Exit(_LATE_EXIT_CODE)
+
+
+@app.command("profile", cls=_Command)
+def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="One for each stream.")],
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Key column, or first=second=... where the names differ. Repeatable.",
+        ),
+    ] = None,
+    time: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Event-time column, of all files or once for each."),
+    ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WINDOW",
+            help="Window, such as '10 minutes', of all files or once for each; else all rows.",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="Predicates, such as 'abs(a.x - b.x) <= 5'."),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Names of the streams, as a,b; else those of files."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File for the workload, as JSON."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Show JSON, for programs.")] = False,
+    batch_rows: Annotated[
+        int, typer.Option(min=1, metavar="ROWS", help="Rows read at a time.")
+    ] = 65_536,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Measure streams in files: rates, keys, how often they match, bytes a row.
+
+    What is measured is what `penstock explain` plans by. Files are read once, whatever their size.
+    """
+    with failures_shown():
+        if not on and where is None:
+            raise CommandError("the streams have no key; give --on, or --where")
+        if not time:
+            raise CommandError("the files have no time; give --time")
+        run_profile(
+            ProfileRequest(
+                files=[
+                    FileStream(*file)
+                    for file in zip(
+                        files,
+                        stream_names(files, names),
+                        shared_columns(on or (), len(files)),
+                        for_each_file(time, len(files), "time"),
+                        for_each_file(within or ["unbounded"], len(files), "within"),
+                        strict=True,
+                    )
+                ],
+                where=where,
+                output=output,
+                as_json=as_json,
+                batch_rows=batch_rows,
+                force=force,
+            )
+        )
 
 
 @app.command("demo", cls=_Command)

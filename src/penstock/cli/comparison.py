@@ -1,4 +1,4 @@
-"""Whether the keys and times of two files can be compared, and what to do where they cannot.
+"""Whether the keys and times of files can be compared, and what to do where they cannot.
 
 The join checks this as well, but tells a program to cast its columns: here it is about files.
 """
@@ -18,7 +18,7 @@ __all__ = ["Columns", "check_comparable", "comparable"]
 
 
 class Columns(NamedTuple):
-    """The columns of a file that a join compares with those of the other."""
+    """The columns of a file that a join compares with those of the others."""
 
     path: str
     key: Sequence[str]
@@ -29,7 +29,7 @@ class Columns(NamedTuple):
 def comparable(*kinds: pa.DataType) -> bool:
     """Whether keys of these types can be equal."""
     try:
-        common_kind(kinds, ["left", "right"])
+        common_kind(kinds, ["a key"] * len(kinds))
     except SchemaError:
         return False
     return True

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
-from penstock.cli.comparison import Columns, check_comparable, comparable
 from penstock.cli.display import consoles, lateness_text, say, short
 from penstock.cli.errors import CommandError
 from penstock.cli.join_files import LIMITED_PIECE_ROWS, Side, Totals, join_files
 from penstock.cli.losses import loss_lines, warn_of_loss
 from penstock.cli.output import Output
+from penstock.cli.progress import file_progress
 from penstock.cli.request import late_path
-from penstock.cli.source import Source, open_source
+from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.runtime.metrics import Metrics
@@ -74,14 +65,14 @@ def run_join(request: JoinRequest) -> int:
         on={side.name: side.key for side in request.sides},
     )
     outputs = _outputs(request)
-    sources = _sources(request)
+    sources = open_sources(request.sides, request.batch_rows)
     most_rows = request.batch_rows if request.limits is None else LIMITED_PIECE_ROWS
     sides = [
         Side(asked.name, asked.time, source, most_rows)
         for asked, source in zip(request.sides, sources, strict=True)
     ]
     out, err = consoles()
-    _warn_of_early_times(err, sides)
+    warn_of_early_times(err, request.sides, sources)
     with ExitStack() as stack:
         files = [stack.enter_context(output) for output in outputs]
         late = dict(zip([side.name for side in sides], files[1:], strict=False))
@@ -117,74 +108,20 @@ def _outputs(request: JoinRequest) -> list[Output]:
     return [Output(path, request.force) for path in paths]
 
 
-def _sources(request: JoinRequest) -> list[Source]:
-    """Both files. Types guessed from CSV that do not fit the other side give way to its types:
-    a key such as 00123 is no number if the other side holds text, and no rows have no types.
-    """
-    sources = [_open(side, request, {}) for side in request.sides]
-    for own, other in ((0, 1), (1, 0)):
-        types = _better_types(request, sources, own, other)
-        if types:
-            # Where they do not fit either, what is wrong is said below.
-            with suppress(CommandError):
-                sources[own] = _open(request.sides[own], request, types)
-    check_comparable(
-        [
-            Columns(str(side.path), side.key, side.time, source.schema)
-            for side, source in zip(request.sides, sources, strict=True)
-        ]
-    )
-    return sources
-
-
-def _better_types(
-    request: JoinRequest, sources: Sequence[Source], own: int, other: int
-) -> dict[str, pa.DataType]:
-    source, side, other_side = sources[own], request.sides[own], request.sides[other]
-    if source.kind.name != "CSV":
-        return {}
-    types = {}
-    for column, other_column in zip(side.key, other_side.key, strict=True):
-        kind = source.schema.field(column).type
-        other_kind = sources[other].schema.field(other_column).type
-        if source.is_empty or (not pa.types.is_string(kind) and not comparable(kind, other_kind)):
-            types[column] = other_kind
-    if source.is_empty:
-        types[side.time] = sources[other].schema.field(other_side.time).type
-    return types
-
-
-def _open(side: SideRequest, request: JoinRequest, types: dict[str, pa.DataType]) -> Source:
-    return open_source(side.path, side.key, side.time, request.batch_rows, types)
-
-
 @contextmanager
 def _progress(
     console: Console, sides: Sequence[Side], quiet: bool
 ) -> Iterator[Callable[[Totals], None]]:
     started = time.perf_counter()
-    columns = (
-        BarColumn(bar_width=None),
-        TaskProgressColumn(),
-        DownloadColumn(binary_units=False),
-        TextColumn("{task.fields[rate]} rows/s"),
-        TextColumn("{task.fields[results]} results"),
-        TimeRemainingColumn(compact=True),
-    )
-    hidden = quiet or not console.is_terminal
-    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-        size = sum(side.source.size for side in sides)
-        task = progress.add_task("", total=size, rate="0", results="0")
+    size = sum(side.source.size for side in sides)
+    with file_progress(console, size, quiet) as update:
 
         def report(totals: Totals) -> None:
             seconds = max(time.perf_counter() - started, 1e-9)
-            progress.update(
-                task,
-                completed=sum(
-                    side.source.size if side.ended else side.source.position() for side in sides
-                ),
-                rate=short(sum(side.rows for side in sides) / seconds),
-                results=short(totals.results),
+            update(
+                sum(side.source.size if side.ended else side.source.position() for side in sides),
+                f"{short(sum(side.rows for side in sides) / seconds)} rows/s "
+                f"{short(totals.results)} results",
             )
 
         yield report
@@ -209,18 +146,6 @@ def _summarise(
     width = max(len(label) for label, _ in lines)
     for label, text in lines:
         say(console, f"{label:<{width}}  {text}")
-
-
-def _warn_of_early_times(console: Console, sides: Sequence[Side]) -> None:
-    for side in sides:
-        if side.source.is_early:
-            say(
-                console,
-                f"warning: the times of {side.source.path} lie in early 1970: penstock reads "
-                f"integers as microseconds; if column {side.time!r} is in seconds, multiply it "
-                "by 1,000,000, if in milliseconds, by 1,000",
-                "bold yellow",
-            )
 
 
 def _warn_of_late(console: Console, sides: Sequence[Side], kept: dict[str, Path]) -> None:

@@ -1,15 +1,19 @@
-"""What `penstock join` was asked for, made whole: its options become one value for each side."""
+"""What a command was asked for, made whole: its options become one value for each file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from penstock.cli.compression import inner_name
 from penstock.cli.errors import CommandError
 from penstock.model.limits import Limits
 
-__all__ = ["both_sides", "key_columns", "late_path", "memory_limits", "stream_names"]
+__all__ = [
+    "both_sides", "for_each_file", "key_columns", "late_path", "memory_limits", "shared_columns",
+    "stream_names",
+]  # fmt: skip
 
 Names = Sequence[str]
 
@@ -35,30 +39,57 @@ def key_columns(on: Names, left_on: Names, right_on: Names) -> list[list[str]]:
             f"--left-on and --right-on come in pairs, got {len(left_on)} and {len(right_on)}; "
             "give one of each for every column of the key"
         )
-    pairs = []
-    for text in on:
-        left, equals, right = text.partition("=")
-        if not left or (equals and not right):
-            raise CommandError(f"cannot read --on {text!r}; write a column, or left=right")
-        pairs.append((left, right if equals else left))
-    pairs += zip(left_on, right_on, strict=True)
-    if not pairs:
+    left, right = shared_columns(on, 2)
+    keys = [[*left, *left_on], [*right, *right_on]]
+    if not keys[0]:
         raise CommandError("the join has no key; give --on, or --left-on and --right-on")
-    return [list(columns) for columns in zip(*pairs, strict=True)]
+    return keys
 
 
-def stream_names(left: Path, right: Path, given: str | None) -> list[str]:
+def shared_columns(on: Names, files: int) -> list[list[str]]:
+    """The key columns of each file. `on` names a column of all, or `first=second=...`."""
+    keys: list[list[str]] = [[] for _ in range(files)]
+    for text in on:
+        parts = text.split("=", files - 1) if files > 1 else [text]
+        if len(parts) == 1:
+            parts *= files
+        if len(parts) != files or not all(parts):
+            example = "=".join(
+                ("left", "right") if files == 2 else (f"file{n + 1}" for n in range(files))
+            )
+            raise CommandError(f"cannot read --on {text!r}; write a column, or {example}")
+        for key, column in zip(keys, parts, strict=True):
+            key.append(column)
+    return keys
+
+
+def for_each_file(values: Names, files: int, option: str) -> list[str]:
+    """The value of a repeatable option for each file: given once for all, or once for each."""
+    if len(values) not in (1, files):
+        raise CommandError(
+            f"--{option} is given once for all files, or once for each of the {files} in their "
+            f"order, got {len(values)} times"
+        )
+    return list(values) * (files if len(values) == 1 else 1)
+
+
+_COUNTS: Final = {1: "one name", 2: "two different names"}
+
+
+def stream_names(paths: Sequence[Path], given: str | None) -> list[str]:
     """The names of the streams, which begin their output columns."""
+    usual = ["left", "right"] if len(paths) == 2 else [f"stream{n + 1}" for n in range(len(paths))]
     if given is not None:
         names = [name.strip() for name in given.split(",")]
-        if len(names) != 2 or not all(names) or names[0] == names[1]:
+        if len(names) != len(paths) or not all(names) or len(set(names)) < len(names):
+            needed = _COUNTS.get(len(paths), f"{len(paths)} different names")
             raise CommandError(
-                f"--names needs two different names, got {given!r}; write for example left,right"
+                f"--names needs {needed}, got {given!r}; write for example {','.join(usual)}"
             )
         return names
-    stems = [inner_name(path).stem for path in (left, right)]
-    usable = stems[0] != stems[1] and all(stem.isidentifier() for stem in stems)
-    return stems if usable else ["left", "right"]
+    stems = [inner_name(path).stem for path in paths]
+    usable = len(set(stems)) == len(stems) and all(stem.isidentifier() for stem in stems)
+    return stems if usable else usual
 
 
 def memory_limits(memory: str | None, shed: str | None, seed: int | None) -> Limits | None:

@@ -29,10 +29,12 @@ from penstock.model.limits import Memory, parse_memory
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
+from penstock.model.workload import Workload
 from penstock.runtime import snapshot
 from penstock.runtime.intake import MAX_TS, MIN_TS, take_in
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
+from penstock.runtime.observed import Recent, observed_workload
 from penstock.runtime.why import Why, explain_tuples
 from penstock.shedding.ledger import Loss, loss_of
 from penstock.state.jit import announce_compilation
@@ -100,6 +102,7 @@ class Join:
         self.waiting = Waiting(query)
         self.late_rows = [LateRows() for _ in query.streams]
         self.counts = [Counts() for _ in query.streams]
+        self.recent = [Recent() for _ in query.streams]
         self.finished = False
         self._closed = False
         self._broken = False
@@ -142,6 +145,8 @@ class Join:
             if late is not None:
                 self.counts[stream].late += len(late)
                 self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
+            if len(intake.ts):
+                self.recent[stream].saw(len(released[stream].arrivals), intake)
         newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
         after = self.clock.after(newest, watermark)
         arrivals = {stream: each.arrivals for stream, each in released.items()}
@@ -265,6 +270,12 @@ class Join:
             lost_by=MappingProxyType(dict(loss.by_reason)),
             ghosts=0 if shedder is None else shedder.ghosts,
         )
+
+    def workload(self) -> Workload:
+        """What has been seen of the streams: rates of late, and of the live tuples how many keys
+        they have, how often they match, and what is kept of one."""
+        self._must_be_whole()
+        return observed_workload(self)
 
     def footprint(self) -> dict[str, int]:
         """Bytes held: `state` for rings and indexes, `payload` for the columns of tuples,

@@ -171,6 +171,12 @@ class Windows:
         words: Words = self.state.records["key"][start + places]
         return words
 
+    def words_of(self, number: int, path: int, sequences: Words) -> Words:
+        """The words of tuples for one path of their window."""
+        start = int(self.state.paths["ring"][int(self.state.windows["paths"][number]) + path])
+        words: Words = self.state.records["key"][start + (sequences & (self.size(number) - 1))]
+        return words
+
     @property
     def state_bytes(self) -> int:
         """Rings and indexes."""

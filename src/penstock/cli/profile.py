@@ -1,0 +1,187 @@
+"""`penstock profile`: what the streams in files are like, for people and for the planner."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from rich.table import Table
+
+from penstock.cli.display import consoles, instant, say, short
+from penstock.cli.progress import file_progress
+from penstock.cli.source import Source
+from penstock.cli.sources import open_sources, warn_of_early_times
+from penstock.cli.workload_file import check_writable, write_workload
+from penstock.errors import PlanError
+from penstock.model.duration import format_us
+from penstock.model.query import Query
+from penstock.model.stream import Stream
+from penstock.model.workload import Workload
+from penstock.runtime.profile import DistinctValues, Profile, StreamProfile, profile_streams
+from penstock.stats.heavy_keys import SHARE_ERROR
+
+__all__ = ["FileStream", "ProfileRequest", "run_profile"]
+
+
+@dataclass(frozen=True)
+class FileStream:
+    """One file, and how it is to be joined."""
+
+    path: Path
+    name: str
+    key: list[str]
+    time: str
+    window: str
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """where: further predicates. output: the file for the workload."""
+
+    files: Sequence[FileStream]
+    where: str | None
+    output: Path | None
+    as_json: bool
+    batch_rows: int
+    force: bool
+
+
+def run_profile(request: ProfileRequest) -> None:
+    """Read the files to their ends, and show what they are like."""
+    query = _query(request)
+    if request.output is not None:
+        check_writable(request.output, request.force)
+    out, err = consoles()
+    sources = open_sources(request.files, request.batch_rows)
+    warn_of_early_times(err, request.files, sources)
+    with file_progress(err, sum(source.size for source in sources)) as update:
+        watched = _Watched(sources, update)
+        streams = {file.name: watched.batches(at) for at, file in enumerate(request.files)}
+        profile = profile_streams(query, streams)
+    if request.output is not None:
+        write_workload(profile.workload, request.output)
+    if request.as_json:
+        out.print(json.dumps(_plain(profile), indent=2), soft_wrap=True, markup=False)
+        return
+    out.print(_table(profile, query))
+    for (first, second), share in profile.selectivities.items():
+        say(out, f"selectivity of {first} and {second}: {share:.3g}")
+    if request.output is not None:
+        say(out, f"workload in {request.output}")
+
+
+def _query(request: ProfileRequest) -> Query:
+    """The join of the files; a single one is joined with itself under another name."""
+    streams = [Stream(file.name, file.time, window=file.window) for file in request.files]
+    keys = {file.name: file.key for file in request.files}
+    if len(streams) == 1:
+        (file,) = request.files
+        twin = f"{file.name}_again"
+        streams.append(Stream(twin, file.time, window=file.window))
+        keys[twin] = file.key
+    has_key = all(keys.values())
+    return Query(streams, on=keys if has_key else None, where=request.where)
+
+
+class _Watched:
+    """Files that are read, with a progress bar that follows."""
+
+    def __init__(self, sources: Sequence[Source], update: Callable[[int, str], None]) -> None:
+        self._sources = sources
+        self._update = update
+        self._started = time.perf_counter()
+        self._rows = 0
+
+    def batches(self, at: int) -> Iterator[pa.RecordBatch]:
+        """Those of one file."""
+        for batch in self._sources[at].batches:
+            yield batch
+            self._rows += batch.num_rows
+            seconds = max(time.perf_counter() - self._started, 1e-9)
+            behind = sum(source.position() for source in self._sources)
+            self._update(behind, f"{short(self._rows / seconds)} rows/s")
+
+
+def _table(profile: Profile, query: Query) -> Table:
+    table = Table(box=None, padding=(0, 1), header_style="bold")
+    table.add_column("")
+    for each in profile.streams:
+        table.add_column(each.name, justify="right", overflow="fold")
+    rows: list[tuple[str, Callable[[StreamProfile], str]]] = [
+        ("rows", lambda each: f"{each.rows:,}"),
+        ("taking part", lambda each: f"{each.taking_part:,}"),
+        ("from", lambda each: instant(each.first_us)),
+        ("span", _span),
+        ("rate", lambda each: "unknown" if each.rate is None else f"{each.rate:,.4g} /s"),
+    ]
+    rows = [row for row in rows if row[0] != "taking part" or _leaves_out(profile)]
+    paths = max((len(each.distinct) for each in profile.streams), default=0)
+    for number in range(paths):
+        rows += _distinct_rows(number, paths > 1)
+    rows += [
+        ("heaviest key", lambda each: _share(each.heaviest_share)),
+        ("ten heaviest", lambda each: _share(each.top_share)),
+        ("bytes a row", lambda each: "-" if each.row_bytes is None else f"{each.row_bytes:,.1f}"),
+        ("window", lambda each: str(query.windows[query.position(each.name)])),
+    ]
+    for label, shown in rows:
+        table.add_row(label, *(shown(each) for each in profile.streams))
+    return table
+
+
+def _leaves_out(profile: Profile) -> bool:
+    return any(each.taking_part < each.rows for each in profile.streams)
+
+
+def _distinct_rows(
+    number: int, is_one_of_many: bool
+) -> list[tuple[str, Callable[[StreamProfile], str]]]:
+    def path(each: StreamProfile) -> DistinctValues | None:
+        return each.distinct[number] if number < len(each.distinct) else None
+
+    def overall(each: StreamProfile) -> str:
+        found = path(each)
+        if found is None:
+            return "-"
+        about = f" ±{found.error:.1%}" if found.error else ""
+        return f"{found.overall:,.0f}{about}"
+
+    def in_window(each: StreamProfile) -> str:
+        found = path(each)
+        return "-" if found is None else f"{found.in_window:,.0f}"
+
+    def columns(each: StreamProfile) -> str:
+        found = path(each)
+        return "-" if found is None else ", ".join(found.columns)
+
+    of = [("found by", columns)] if is_one_of_many else []
+    return [*of, ("distinct keys", overall), ("in a window", in_window)]
+
+
+def _share(share: float) -> str:
+    """Shares may be too low by this much, so that less of one says nothing."""
+    return f"{share:.2%}" if share >= SHARE_ERROR else f"below {SHARE_ERROR:.2%}"
+
+
+def _span(each: StreamProfile) -> str:
+    if each.first_us is None or each.last_us is None:
+        return "-"
+    length_us = each.last_us - each.first_us
+    return format_us(length_us // 1_000_000 * 1_000_000 if length_us > 10_000_000 else length_us)
+
+
+def _plain(profile: Profile) -> dict[str, Any]:
+    workload: Workload | None
+    try:
+        workload = profile.workload
+    except PlanError:
+        workload = None
+    return {
+        "streams": [asdict(each) for each in profile.streams],
+        "workload": None if workload is None else workload.to_dict(),
+    }

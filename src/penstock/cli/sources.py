@@ -1,0 +1,91 @@
+"""The files of a command, opened together, so that their keys and times can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import permutations
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from rich.console import Console
+
+from penstock.cli.comparison import Columns, check_comparable, comparable
+from penstock.cli.display import say
+from penstock.cli.errors import CommandError
+from penstock.cli.source import Source, open_source
+
+__all__ = ["FileRequest", "open_sources", "warn_of_early_times"]
+
+
+class FileRequest(Protocol):
+    """What is asked of a file: its key columns and its time."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    @property
+    def key(self) -> list[str]:
+        """The columns of its key."""
+
+    @property
+    def time(self) -> str:
+        """The column of its times."""
+
+
+def open_sources(files: Sequence[FileRequest], batch_rows: int) -> list[Source]:
+    """All files. Types guessed from CSV that do not fit another file give way to its types:
+    a key such as 00123 is no number if the other holds text, and no rows have no types.
+    """
+    sources = [_open(file, batch_rows, {}) for file in files]
+    for own, other in permutations(range(len(files)), 2):
+        types = _better_types(files, sources, own, other)
+        if types:
+            # Where they do not fit either, what is wrong is said below.
+            with suppress(CommandError):
+                sources[own] = _open(files[own], batch_rows, types)
+    check_comparable(
+        [
+            Columns(str(file.path), file.key, file.time, source.schema)
+            for file, source in zip(files, sources, strict=True)
+        ]
+    )
+    return sources
+
+
+def _better_types(
+    files: Sequence[FileRequest], sources: Sequence[Source], own: int, other: int
+) -> dict[str, pa.DataType]:
+    source, file, other_file = sources[own], files[own], files[other]
+    if source.kind.name != "CSV":
+        return {}
+    types = {}
+    for column, other_column in zip(file.key, other_file.key, strict=True):
+        kind = source.schema.field(column).type
+        other_kind = sources[other].schema.field(other_column).type
+        if source.is_empty or (not pa.types.is_string(kind) and not comparable(kind, other_kind)):
+            types[column] = other_kind
+    if source.is_empty:
+        types[file.time] = sources[other].schema.field(other_file.time).type
+    return types
+
+
+def _open(file: FileRequest, batch_rows: int, types: dict[str, pa.DataType]) -> Source:
+    return open_source(file.path, file.key, file.time, batch_rows, types)
+
+
+def warn_of_early_times(
+    console: Console, files: Sequence[FileRequest], sources: Sequence[Source]
+) -> None:
+    """Say which files hold integers for times that look like seconds."""
+    for file, source in zip(files, sources, strict=True):
+        if source.is_early:
+            say(
+                console,
+                f"warning: the times of {source.path} lie in early 1970: penstock reads "
+                f"integers as microseconds; if column {file.time!r} is in seconds, multiply it "
+                "by 1,000,000, if in milliseconds, by 1,000",
+                "bold yellow",
+            )

@@ -1,0 +1,142 @@
+"""What a running join has seen of its streams: a workload for the planner.
+
+Worked out when it is asked for. A push only notes how many tuples came and of which times. Keys and
+row widths are those of the tuples that are live, rates those of the last batches, or of the live
+tuples where these are more: so both follow the streams as they change. Under limits live tuples
+are those worth keeping, not those that came, and rates are of batches alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from penstock.engine.arrivals import Arrivals, Intake
+from penstock.errors import StateError
+from penstock.model.workload import Workload, path_columns
+from penstock.runtime.pairs import Part, are_linked, pair_selectivity
+from penstock.state.arena import MUTE, Words
+
+if TYPE_CHECKING:
+    from penstock.runtime.join import Join
+
+__all__ = ["Recent", "observed_workload"]
+
+_BATCHES: Final = 256
+_ROWS: Final = 1 << 18  # words to sketch at a time
+_SAMPLE: Final = 1 << 12  # tuples to draw from, for predicates and widths
+_SEED: Final = 0
+_US: Final = 1e6
+
+
+class Recent:
+    """The last batches of a stream: of each its tuples, and the extremes of their times."""
+
+    def __init__(self) -> None:
+        self._batches: deque[tuple[int, int, int]] = deque(maxlen=_BATCHES)
+
+    def saw(self, tuples: int, intake: Intake) -> None:
+        """Note a batch, and how many tuples of it take part."""
+        self._batches.append((tuples, intake.earliest, intake.latest))
+
+    def count_and_span(self) -> tuple[int, int]:
+        """How many tuples came, and in how many microseconds of event time."""
+        if not self._batches:
+            return 0, 0
+        counts, first, last = zip(*self._batches, strict=True)
+        return sum(counts), max(last) - min(first)
+
+
+def observed_workload(join: Join) -> Workload:
+    """What the planner would have been told, had it been known."""
+    query, binding = join.query, join.driver.binding
+    live = [_keyed(join, stream) for stream in range(len(query.names))]
+    distinct: dict[str, dict[tuple[str, ...], float]] = {}
+    row_bytes: dict[str, float] = {}
+    parts: dict[int, Part] = {}
+    for stream, name in enumerate(query.names):
+        if not len(live[stream]):
+            continue
+        parts[stream], row_bytes[name] = _looked_at(join, stream, live[stream])
+        paths = zip(query.access.words[stream], parts[stream].sketches, strict=True)
+        known = {path_columns(word): sketch.distinct for word, sketch in paths}
+        if known := {columns: count for columns, count in known.items() if columns}:
+            distinct[name] = known
+    selectivities: dict[tuple[str, str], float] = {}
+    for left, right in combinations(parts, 2):
+        if are_linked(query, left, right):
+            share = pair_selectivity(binding, left, right, [(parts[left], parts[right])])
+            if share is not None:
+                selectivities[query.names[left], query.names[right]] = share
+    windows = zip(query.names, query.windows, join.started_as.windows, strict=True)
+    return Workload(
+        _rates(join, live),
+        distinct=distinct,
+        selectivities=selectivities,
+        row_bytes=row_bytes,
+        windows={name: now for name, now, was in windows if now != was} or None,
+    )
+
+
+def _keyed(join: Join, stream: int) -> Words:
+    """The sequence numbers of the live tuples that can meet others."""
+    windows = join.driver.windows
+    live = windows.live_sequences(stream)
+    heard = (windows.marks(stream, live) & MUTE) == 0
+    return live if bool(heard.all()) else live[heard]
+
+
+def _seen(join: Join, stream: int, live: Words) -> tuple[int, int]:
+    """So many tuples of a stream came in so many microseconds of event time."""
+    count, span_us = join.recent[stream].count_and_span()
+    # Where arrivals are counted, windows hold numbers in the place of times.
+    if join.plan.limits is None and not join.query.counts_arrivals and len(live) > count:
+        times = join.driver.windows.timestamps(stream, live)
+        count, span_us = len(live), int(times.max() - times.min())
+    return count, span_us
+
+
+def _rates(join: Join, live: Sequence[Words]) -> dict[str, float]:
+    """Of all streams; one whose tuples are all of one time is measured by the span of others."""
+    seen = [_seen(join, stream, of_stream) for stream, of_stream in enumerate(live)]
+    longest_us = max(span_us for _, span_us in seen)
+    if not longest_us:
+        came = ", ".join(
+            f"{count:,} of {name!r}"
+            for name, (count, _) in zip(join.query.names, seen, strict=True)
+        )
+        raise StateError(
+            f"rates are not known yet: the tuples that came, {came}, span no time; push more first"
+        )
+    return {
+        name: (count - 1) * _US / span_us if span_us else count * _US / longest_us
+        for name, (count, span_us) in zip(join.query.names, seen, strict=True)
+    }
+
+
+def _looked_at(join: Join, stream: int, live: Words) -> tuple[Part, float]:
+    """The live tuples of a stream, and what is kept of one."""
+    windows = join.driver.windows
+    part = Part.of(join.query, stream, _SEED)
+    paths = range(len(join.query.access.words[stream]))
+    for number, sketch in zip(paths, part.sketches, strict=True):
+        words = windows.words_of(stream, number, live)
+        for begin in range(0, len(words), _ROWS):
+            sketch.add(words[begin : begin + _ROWS])
+    payload = windows.payloads[stream]
+    assert payload is not None, "of what is live the columns are known"
+    some = live
+    if len(live) > _SAMPLE:
+        some = np.random.default_rng(_SEED).choice(live, _SAMPLE, replace=False)
+    columns = payload.take_all(some)
+    tuples = Arrivals(
+        windows.timestamps(stream, some),
+        np.stack([windows.words_of(stream, number, some) for number in paths]),
+        columns,
+    )
+    part.sample_from(tuples)
+    return part, sum(array.nbytes for array in columns.values()) / len(some)
