@@ -308,13 +308,13 @@ def test_nobody_probes_so_nobody_removes() -> None:
 
 
 def test_rare_removal_makes_windows_larger() -> None:
-    def cost(interval: float) -> float:
+    def cost(interval: float | None) -> float:
         return binary_cost(
             "scan", "scan", left_rate=10, right_rate=10, left_window=100, right_window=100,
             expire="periodic", interval=interval,
         )  # fmt: skip
 
-    assert cost(1) < cost(10) < cost(100)
+    assert cost(None) == cost(1) < cost(10) < cost(100)
 
 
 def test_our_own_hash_touches_what_it_finds() -> None:
@@ -404,7 +404,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "unknown model": (binary(model="golab"), "no cost model is called 'golab'; choose from"),
     "unknown expire": (binary(expire="lazy"), "expire must be one of"),
-    "no interval": (binary(expire="periodic"), "interval=, .* above zero, got None"),
+    "no interval": (binary(expire="periodic", interval=0), "interval=, .* above zero, got 0"),
     "needless interval": (binary(interval=3), "interval= goes with expire='periodic'"),
     "empty bucket": (binary(bucket=0), "the tuples of a bucket must be a finite number above zero"),
     "three buckets": (binary(bucket=(1, 2, 3)), "bucket is one number, or one for each"),
@@ -416,6 +416,7 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "negative rate of many": (many(rates=(1, -2, 3)), "a rate must be a finite number.*-2"),
     "window that is no number": (many(windows=(1, nan, 3)), "a window must be a finite.*nan"),
     "stream twice": (many((0, 0, 1)), r"an order must name each of the streams 0 to 2 once, got"),
+    "stream by name": (many((0, 1, "c")), r"an order must name each of the streams"),
     "stream missing": (many((0, 1)), r"an order must name each of the streams 0 to 2 once, got"),
     "lengths that disagree": (many(windows=(1, 2)), "every stream needs one of each, got"),
     "indexes that disagree": (many(indexes=["scan"]), "every stream needs one of each, got"),
@@ -432,6 +433,10 @@ BAD: dict[str, tuple[Callable[[], Any], str]] = {
             rates=(1, 2), windows=(1, 1), distinct=(1, 1)
         ).of_orders(((0,), (0,))),
         "the order of stream 0 must name every other stream once",
+    ),
+    "too few orders": (
+        lambda: multiway_costing(rates=(1, 2), windows=(1, 1), distinct=(1, 1)).of_orders(((1,),)),
+        "each of the 2 streams needs an order, got 1 of them",
     ),
     "too many to list": (
         lambda: all_orders(
