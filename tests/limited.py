@@ -21,8 +21,20 @@ from penstock.model.limits import POLICIES, Memory, parse_memory
 from scenario import Scenario, bag, expected, feed
 
 POOLS = ("shared", "fixed")
+TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+QUERY = ps.WindowJoin(TWO, on="k", within="100 us")
+SERVICE_RATES = (1, 5e4, 2e5, 5e5, 1e6)  # about a million come in a second of event time
 ROWS = (0, 1, 1, 2, 3, 5, 8, 13)  # 18 to 36 come in most scenarios
 BY_FREQUENCY = ("prob", "life", "expected_life")  # these can be told what a result is worth
+
+
+def rows_of_keys(start: int, *keys: int) -> pa.Table:
+    """One a microsecond."""
+    return pa.table({"ts": range(start, start + len(keys)), "k": keys})
+
+
+def live_keys(join: ps.Join, stream: int) -> list[int]:
+    return sorted(join.driver.windows.keys(stream).tolist())
 
 
 def policies_of(scenario: Scenario) -> list[str]:
@@ -40,9 +52,11 @@ def limited(
     *,
     ghosts: bool = False,
     changes: bool = False,
+    drop: str | None = None,
 ) -> Scenario:
     """A scenario with a limit of rows. shed, pool: any when not given. ghosts: only so many are
-    remembered. changes: the limit is another one after some steps."""
+    remembered. changes: the limit is another one after some steps. drop: what a service rate
+    drops; there may then be no limit of rows."""
     scenario = draw(scenarios)
     shed = shed or draw(st.sampled_from(policies_of(scenario)))
     rows = st.sampled_from(ROWS).map("{} rows".format)
@@ -54,8 +68,14 @@ def limited(
     if shed != "random" and scenario.key_types == (pa.int64(),) and draw(st.booleans()):
         weights = st.dictionaries(st.sampled_from((1, 2, 3, 7, -1)), st.sampled_from((0, 1, 2.5)))
         options["frequencies"] = {draw(st.sampled_from("ab")): draw(weights)}
+    if drop is not None:
+        options |= {"drop": drop, "service_rate": draw(st.sampled_from(SERVICE_RATES))}
+        rows = st.none() if not changes and draw(st.booleans()) else rows
+    memory = draw(rows)
+    if memory is None:
+        options.pop("value", None)
     limits = ps.Limits(
-        memory=draw(rows),
+        memory=memory,
         shed=shed,
         pool=pool or draw(st.sampled_from(POOLS)),
         seed=draw(st.integers(0, 3)),
@@ -93,9 +113,9 @@ def check_limits(scenario: Scenario) -> list[Outcome]:
         assert metrics.produced == got.total(), where
         if number in scenario.memory:
             memory = parse_memory(scenario.memory[number], "memory")
-        if memory.rows is None:
+        if memory.bytes is not None:
             assert metrics.bytes <= memory.bytes, where
-        else:
+        elif memory.rows is not None:
             assert metrics.live <= memory.rows, where
             for which, stream in enumerate(metrics.streams.values()):
                 room = share(memory, limits.pool, len(scenario.streams), which)
@@ -132,7 +152,7 @@ def check_books(metrics: ps.Metrics, where: str) -> None:
             + each.live + each.expired + each.shed
         )  # fmt: skip
         assert each.arrived == somewhere, f"{where}, stream {name}: {each}"
-        assert min(each.live, each.expired, each.shed, each.lost) >= 0, where
+        assert min(each.live, each.expired, each.shed, each.lost, each.unprobed) >= 0, where
     assert metrics.shed == sum(each.shed for each in metrics.streams.values()), where
     lost = metrics.lost or 0  # None when it is not counted
     assert lost == sum(each.lost for each in metrics.streams.values()), where
@@ -156,7 +176,7 @@ def check_ledger(
     if limits.loss != "exact":
         return
     known = metrics.produced + metrics.lost
-    if limits.ghosts is None and limits.memory.rows is not None:
+    if limits.ghosts is None and limits.memory.bytes is None:
         assert metrics.lost_interval is None, f"{where}: nothing forces the ledger to sample"
     if metrics.lost_interval is not None:
         low, high = metrics.lost_interval

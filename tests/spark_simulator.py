@@ -432,6 +432,18 @@ class Simulation:
         return list(zip(*columns, strict=True))
 
 
+def run_seeds(simulation: type[Simulation], seeds: range, scratch: Path) -> None:
+    """Simulations of these seeds, one after the other; the one that fails is named."""
+    for seed in seeds:
+        of_seed = scratch / str(seed)
+        of_seed.mkdir()
+        try:
+            simulation(seed, of_seed).run()
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
         Simulation(int(sys.argv[1]), Path(directory)).run()

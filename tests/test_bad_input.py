@@ -445,7 +445,7 @@ def test_a_length_finer_than_microseconds() -> None:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"within": "0 rows"}, "1 to 67,108,864 rows, got 0"),
+        ({"within": "0 rows"}, "1 to 33,554,432 rows, got 0"),
         ({"within": "tumbling 0 s"}, "a tumbling window needs a length"),
         ({"within": "tumbling soon"}, "cannot read within"),
         ({"within": "since last week"}, "write a date and time"),

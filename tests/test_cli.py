@@ -129,10 +129,10 @@ def test_flags_take_no_value(arguments: list[str], message: str) -> None:
 
 
 def test_help_names_every_command() -> None:
-    assert {"join", "demo"} <= set(re.findall(r"\w+", plain(run("--help").stdout)))
+    assert {"join", "profile", "demo"} <= set(re.findall(r"\w+", plain(run("--help").stdout)))
 
 
-@pytest.mark.parametrize("command", [[], ["join"], ["demo"]])
+@pytest.mark.parametrize("command", [[], ["join"], ["profile"], ["demo"]])
 def test_help_shows_no_values_of_flags(command: list[str]) -> None:
     result = run(*command, "--help")
     assert result.exit_code == 0
@@ -336,7 +336,7 @@ def test_under_a_budget_it_says_what_is_lost(
 
 
 def test_losses_are_told_by_a_sample_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.shedding.shedder._ALL_GHOSTS", 32)
+    monkeypatch.setattr("penstock.shedding.ghost_room._ALL_GHOSTS", 32)
     left, right = files(tmp_path)
     result = run("join", left, right, *WITHIN, "-o", tmp_path / "o.csv", "--memory", "10 rows")
     assert result.exit_code == 0, result.output

@@ -156,7 +156,7 @@ def test_what_is_refused(given: dict[str, object], complaint: str) -> None:
 
 def test_more_than_two_streams_are_refused() -> None:
     streams = [ps.Stream(name, time="ts") for name in "abc"]
-    with pytest.raises(ps.QueryError, match="a left join is of two streams, got 3"):
+    with pytest.raises(ps.QueryError, match="how='left' is for joins of two streams, got 3"):
         ps.WindowJoin(streams, on="k", within="1 s", how="left")
 
 

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from limited import POOLS, check_limits, limited
+from limited import POOLS, QUERY, TWO, check_limits, limited, live_keys, rows_of_keys
 from oracle import OracleStream, Step
 from penstock.model.limits import POLICIES
 from scenario import Scenario, bag, check, expected, feed, run
@@ -251,18 +251,6 @@ def least_bytes(scenario: Scenario, options: dict[str, str]) -> int:
 
 
 # Some plain cases, to read.
-
-TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
-QUERY = ps.WindowJoin(TWO, on="k", within="100 us")
-
-
-def rows_of_keys(start: int, *keys: int) -> pa.Table:
-    """One a microsecond."""
-    return pa.table({"ts": range(start, start + len(keys)), "k": keys})
-
-
-def live_keys(join: ps.Join, stream: int) -> list[int]:
-    return sorted(join.driver.windows.keys(stream).tolist())
 
 
 @pytest.mark.parametrize(("memory", "parts"), [("5 rows", (3, 2)), ("1 rows", (1, 0))])

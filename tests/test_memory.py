@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
+from penstock.state import invariants
 from penstock.state import windows as windows_module
 from penstock.state.byte_strings import ByteStrings
 from penstock.state.memory import Heap
@@ -92,7 +93,7 @@ def test_a_burst_is_given_back() -> None:
     join.advance("b", 1000)
     assert join.metrics.live == 0
     assert join.metrics.bytes < during / 2
-    join.driver.windows.check()
+    invariants.check(join.driver.windows)
     again = rows([2000], [5], pa.array([1]))
     assert join.push(a=again, b=again).num_rows == 1
 
@@ -106,7 +107,7 @@ def test_room_that_cannot_be_made_leaves_the_windows_as_they_are(
     monkeypatch.setattr(windows_module, "_LARGEST_RING", 64)
     with pytest.raises(ps.StateError, match="shorten the window"):
         join.push(a=rows([1] * 60, list(range(60)), ones), b=rows([1] * 60, [0] * 60, ones))
-    join.driver.windows.check()
+    invariants.check(join.driver.windows)
     with pytest.raises(ps.StateError, match="restore the last snapshot"):
         join.push(b=rows([1], [0], ones[:1]))
 

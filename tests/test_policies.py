@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from limited import check_limits
+from limited import QUERY, check_limits, live_keys, rows_of_keys
 from oracle import OracleStream, Step, answer
 from scenario import Scenario, bag
 from strategies import by_stream
@@ -130,19 +130,6 @@ def test_the_least_worthy_goes(
         for combination, _ in outcome.results
     ]
     assert sorted(got) == told_again(comes, shed, rows)
-
-
-TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
-QUERY = ps.WindowJoin(TWO, on="k", within="100 us")
-
-
-def rows_of_keys(start: int, *keys: int) -> pa.Table:
-    """One a microsecond."""
-    return pa.table({"ts": range(start, start + len(keys)), "k": keys})
-
-
-def live_keys(join: ps.Join, stream: int) -> list[int]:
-    return sorted(join.driver.windows.keys(stream).tolist())
 
 
 def test_prob_keeps_what_comes_often() -> None:

@@ -107,5 +107,5 @@ def test_what_cannot_be_limited(spark: SparkSession, sources: dict[str, Source])
         semi.on_spark(frames, limits=limits, initial={"a": still})
     with pytest.raises(ps.PlanError, match=r"too little for 7 buckets.* is the least"):
         QUERY.on_spark(frames, limits=Limits("300 KiB"), buckets=7)
-    with pytest.raises(ps.PlanError, match="left join cannot drop tuples"):
+    with pytest.raises(ps.PlanError, match="how='left' no tuples can be dropped"):
         ps.WindowJoin(STREAMS, on="k", within="1 s", how="left").on_spark(frames, limits=limits)

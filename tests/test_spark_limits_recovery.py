@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_limits_simulator import LimitedSimulation
+from spark_simulator import run_seeds
 
 SEEDS = 60
 PER_TEST = 20
@@ -14,11 +15,4 @@ PER_TEST = 20
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
 def test_what_does_not_come_out_is_counted(first: int, tmp_path: Path) -> None:
-    for seed in range(first, first + PER_TEST):
-        scratch = tmp_path / str(seed)
-        scratch.mkdir()
-        try:
-            LimitedSimulation(seed, scratch).run()
-        except Exception as error:
-            error.add_note(f"seed {seed}")
-            raise
+    run_seeds(LimitedSimulation, range(first, first + PER_TEST), tmp_path)

@@ -216,7 +216,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
 
 @app.command("profile", cls=_Command)
 def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
-    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="One for each stream.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="One for each stream.")],
     on: Annotated[
         list[str] | None,
         typer.Option(

@@ -25,6 +25,9 @@ ghost in it is lost: it is counted at once where words decide, and else comes ou
 with ~sequence number for each ghost. Before arrivals of another instant are worked on, what is too
 much is shed (shedding.shed).
 
+An arrival that is not dealt with (shedding.serve) does not probe; where lost results are counted
+it does, and what it finds is lost.
+
 Where tuples are divided over several loops, all of which they probe, each stays in one and is a
 guest in the others. Of two tuples of one chunk only the later finds the other, and only where that
 one stays: so here too every pair is found once.
@@ -39,12 +42,14 @@ from typing import Any, Final
 
 from penstock.shedding import ages
 from penstock.shedding.ghosts import charge
+from penstock.shedding.serve import drop, has_place, is_counted, is_served, serve
 from penstock.shedding.shed import admit, learn, pass_instant, prepare
 from penstock.shedding.victims import AGE
 from penstock.state import indexes, ring
 from penstock.state.arena import State, Words, has_budget, is_plain, record_at, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
+from penstock.state.losses import SKIPPED
 from penstock.state.order import LEAST, MISSING, bounds
 
 __all__ = [
@@ -221,17 +226,21 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
                 if has_budget(state):
                     if ghost:
                         rows[step.window, found] = ~met
-                    found += _counted(state, number, rows, found, ghost + ghosts)
+                    if state.budget[0].skips:
+                        rows[number, found] += SKIPPED
+                    lacks = ghost + ghosts + state.budget[0].skips
+                    found += _counted(state, number, rows, found, lacks)
                 else:
                     found += 1
         met, cursor = indexes.following(state, path, step.kind, asked, (met, cursor))
 
 
 @kernel
-def _counted(state: State, number: int, rows: Words, found: int, ghosts: int) -> int:
-    """How many of a combination that was found are candidates: 0 if it was counted as lost."""
+def _counted(state: State, number: int, rows: Words, found: int, lacks: int) -> int:
+    """How many of a combination that was found are candidates: 0 if it was counted as lost. lacks:
+    how many of its tuples are ghosts, or should not have looked."""
     streams = state.join[0].streams
-    if ghosts > 0:
+    if lacks > 0:
         for depth in range(streams - 2):
             if state.frames[depth, _GHOST]:
                 above = state.steps[number, depth].window
@@ -245,7 +254,7 @@ def _counted(state: State, number: int, rows: Words, found: int, ghosts: int) ->
                 met_ts = record_at(state, streams + other, ~sequence).ts
             if other != number:
                 ages.match(state, other, met_ts, rows[streams, found])
-    if ghosts > 0 and state.budget[0].counts_only:
+    if lacks > 0 and state.budget[0].counts_only:
         charge(state, rows, found)
         return 0
     return 1
@@ -300,18 +309,29 @@ def arrive(
             ring.expire(state, ghosts, min(now, state.join[0].watermark))
         ring.place(state, number, now, words, window.cursor)
         entry = ring.MUTED
+        served, looks = True, True
         if len(mute) == 0 or not mute[window.cursor]:
+            if has_budget(state):
+                served = is_served(state, number)
+                looks = served or is_counted(state, number)
+                state.budget[0].skips = not served
+                if not served and not has_place(state, number):
+                    return found, GHOSTS_FULL
             entry = indexes.locate(state, window.paths, key)
-            now_found = _probe(state, number, (key, entry), found, rows)
+            now_found = _probe(state, number, (key, entry), found, rows) if looks else found
             if now_found < 0:
                 if not has_budget(state) or not _takes_back(state):
                     return found, OUTPUT_FULL
                 continue  # probe once more, to take back what was counted as lost
             found = now_found
+            if has_budget(state):
+                serve(state, number, served)
         if has_budget(state):
             learn(state, number, words, window.cursor)
         if len(guests) > 0 and guests[window.cursor]:
             ring.pass_by(state, number)
+        elif has_budget(state) and not served and state.budget[0].drops:
+            drop(state, number)
         else:
             ring.append(state, number, entry)
             if has_budget(state):

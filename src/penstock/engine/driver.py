@@ -43,7 +43,7 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import Window
 from penstock.shedding.shedder import Shedder
-from penstock.state import matches, ring
+from penstock.state import invariants, matches, ring
 from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
 from penstock.state.jit import entry_point
@@ -184,7 +184,7 @@ class Driver:
 
     def check(self) -> None:
         """Raise AssertionError when something in it is not what it should be; for tests."""
-        self.windows.check()
+        invariants.check(self.windows)
         self._unmatched.check(self.windows)
 
     def dump(self) -> dict[str, Any]:
@@ -211,12 +211,12 @@ class Driver:
             self._arrive = entry_point(arrive, (self.windows.state, *line, self._rows))
         while True:
             if self.shedder is not None:
-                self.shedder.begin()
+                self.shedder.ghosts.begin()
             found, status = self._arrive(self.windows.state, *line, self._rows)
             if found:
                 self._take_out(self._rows[:, :found], results)
             if self.shedder is not None:
-                self.shedder.note()
+                self.shedder.ghosts.note()
             if status == DONE:
                 return
             if status == DIRECTORY_FULL:
@@ -224,7 +224,7 @@ class Driver:
                 self.windows.make_index_room()
             elif status == GHOSTS_FULL:
                 assert self.shedder is not None, "only a budget makes ghosts"
-                self.shedder.make_ghost_room(passed)
+                self.shedder.ghosts.make(passed)
             elif status != OUTPUT_FULL:
                 continue
             elif found == 0 or self._rows.shape[1] < _MOST_ROWS:
@@ -235,7 +235,7 @@ class Driver:
         if self.shedder is None:
             self._emit(Candidates(self.windows, self.binding, rows), results)
             return
-        self.shedder.note()  # ghosts of this very run may be among them
+        self.shedder.ghosts.note()  # ghosts of this very run may be among them
         lost = are_lost(rows)
         if not lost.all():
             held = rows[:, ~lost] if lost.any() else rows
@@ -245,6 +245,7 @@ class Driver:
 
     def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
         if self.shedder is not None:
+            self.shedder.allocate({s: each.ts for s, each in chunk.items()})
             self.shedder.make_room({s: len(each.ts) for s, each in chunk.items()}, passed)
         self._reserve(chunk, passed)
 

@@ -1,4 +1,5 @@
-"""Combinations that are lost: candidates with a ghost in them.
+"""Combinations that are lost: candidates with a ghost in them, or found by an arrival that should
+not have looked.
 
 They are verified as all candidates are, on the columns that ghosts have kept, and then counted
 instead of given out.
@@ -16,26 +17,33 @@ from penstock.model.binding import Binding
 from penstock.shedding import ghosts
 from penstock.state.arena import Flags, Words
 from penstock.state.column import TooLong
+from penstock.state.losses import SKIPPED
 from penstock.state.windows import Windows
 
 __all__ = ["are_lost", "count_lost"]
 
 
 def are_lost(rows: Words) -> Flags:
-    """Which candidates have a ghost, in the place of a stream's sequence number."""
-    return np.any(rows[:-1] < 0, axis=0)
+    """Which candidates have a ghost, in the place of a stream's sequence number, or an arrival
+    that should not have looked for them."""
+    return np.any((rows[:-1] < 0) | (rows[:-1] >= SKIPPED), axis=0)
 
 
 def count_lost(windows: Windows, binding: Binding, rows: Words) -> None:
-    """Verify candidates that have ghosts, and count those that hold."""
+    """Verify candidates that are lost, and count those that hold."""
     streams = np.arange(len(rows) - 1)
-    which = (rows[:-1] < 0).T @ (1 << streams)  # one bit for each stream that has a ghost
+    # Bits for the streams that have a ghost, and for those whose arrival should not have looked.
+    which = (rows[:-1] < 0).T @ (1 << streams)
+    which += (rows[:-1] >= SKIPPED).T @ (1 << streams + len(streams))
     for bits in np.flatnonzero(np.bincount(which)):
         chosen = np.ascontiguousarray(rows[:, which == bits])
         pattern = bits >> streams & 1 == 1
+        skipped = SKIPPED * (bits >> streams + len(streams) & 1)
+        chosen[:-1] -= skipped[:, None]
         for held in _held(windows, binding, chosen, pattern):
             # As they were found: what is a ghost is told by its sign.
-            signed = np.ascontiguousarray(np.where(pattern[:, None], ~held[:-1], held[:-1]))
+            signed = np.where(pattern[:, None], ~held[:-1], held[:-1]) + skipped[:, None]
+            signed = np.ascontiguousarray(signed)
             if binding.query.how == "semi":
                 ghosts.meet_all(windows.state, signed)
             else:

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from penstock.errors import PlanError
 
-__all__ = ["BY_WORTH", "LEAST_STATISTICS", "POLICIES", "Limits", "Memory", "parse_memory"]
+__all__ = ["BY_WORTH", "DROPS", "LEAST_STATISTICS", "POLICIES", "Limits", "Memory", "parse_memory"]
 
 # Each policy, and whether it needs windows that end.
 POLICIES: Final[dict[str, bool]] = {
@@ -31,9 +31,11 @@ POLICIES: Final[dict[str, bool]] = {
 BY_WORTH: Final = ("prob", "life", "expected_life")
 _POOLS: Final = ("shared", "fixed")
 _LOSSES: Final = ("exact", "sampled", "off")
+DROPS: Final = ("probe", "tuple")
 _UNITS: Final = {
-    "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30,
+    "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }  # fmt: skip
+_SIZES: Final = {unit.upper(): size for unit, size in _UNITS.items()}
 _TEXT: Final = re.compile(r"(\d[\d_,]*(?:\.\d+)?)\s*([A-Za-z]+)")
 _MOST: Final = 1 << 62  # what counts beyond is no limit, and fits no counter
 _ROWS: Final = ("row", "rows", "tuple", "tuples")
@@ -43,12 +45,19 @@ _MOST_STATISTICS: Final = 1 << 30
 
 @dataclass(frozen=True)
 class Memory:
-    """So many rows, or so many bytes; the other is None."""
+    """So many rows, or so many bytes; the other is None. Both are, where there is no limit."""
 
     rows: int | None = None
     bytes: int | None = None
 
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit."""
+        return self.rows is not None or self.bytes is not None
+
     def __str__(self) -> str:
+        if not self.is_limited:
+            return "no limit"
         return f"{self.bytes} B" if self.rows is None else f"{self.rows} rows"
 
 
@@ -56,27 +65,29 @@ def parse_memory(value: Any, what: str) -> Memory:
     """From '100000 rows' or '512 MiB'."""
     if isinstance(value, Memory):
         return value
+    if value is None:
+        return Memory()
     match = _TEXT.fullmatch(value.strip()) if isinstance(value, str) else None
     advice = f"{what} must be a number of rows or of bytes, such as '100000 rows' or '512 MiB'"
     if match is None:
         raise PlanError(f"{advice}, got {value!r}")
     digits, unit = match.groups()
     digits = digits.replace("_", "").replace(",", "")
-    if float(digits) * _UNITS.get(unit.upper(), 1) > _MOST:
+    if float(digits) * _SIZES.get(unit.upper(), 1) > _MOST:
         raise PlanError(f"{advice}, got {value!r}, more than can be counted")
     if unit.lower() in _ROWS and "." not in digits:
         return Memory(rows=int(digits))
-    if unit.upper() not in _UNITS:
+    if unit.upper() not in _SIZES:
         raise PlanError(f"{advice}, got {value!r}; the units are rows, {', '.join(_UNITS)}")
-    return Memory(bytes=round(float(digits) * _UNITS[unit.upper()]))
+    return Memory(bytes=round(float(digits) * _SIZES[unit.upper()]))
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a join may hold and how it keeps within it.
+    """What a join may hold and do, and how it keeps within it.
 
     memory: '100000 rows', tuples in all windows together, or '512 MiB', of everything the join
-        holds: tuples, indexes, holes, statistics and ghosts.
+        holds: tuples, indexes, holes, statistics and ghosts. None is no limit.
     shed: what goes when it is too much: 'random', 'oldest', 'prob', 'life', 'expected_life' or
         'age'.
     pool: 'shared', one memory for all streams, or 'fixed', an equal part for each.
@@ -91,9 +102,15 @@ class Limits:
         that is not named is learned from.
     statistics: the memory to learn frequencies in, for each thing that a stream's tuples are found
         by.
+    service_rate: how many tuples the join deals with in a second of event time, of all streams
+        together. When more come, some are drawn that are not dealt with, so many of each stream
+        that the most results are to be expected.
+    drop: what that means: 'probe', such a tuple looks for no partners, but enters its window and
+        is found by others; or 'tuple', it is dropped.
+    floors: by stream, how many of its tuples are dealt with in a second at least.
     """
 
-    memory: Any
+    memory: Any = None
     shed: str = "prob"
     pool: str = "shared"
     loss: str = "exact"
@@ -102,6 +119,9 @@ class Limits:
     value: str | None = None
     frequencies: Mapping[str, Mapping[Any, float]] = field(default_factory=dict)
     statistics: Any = "256 KiB"
+    service_rate: float | None = None
+    drop: str = "probe"
+    floors: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
@@ -116,6 +136,7 @@ class Limits:
             ("shed", self.shed, tuple(POLICIES)),
             ("pool", self.pool, _POOLS),
             ("loss", self.loss, _LOSSES),
+            ("drop", self.drop, DROPS),
         ):
             if chosen not in choices:
                 raise PlanError(f"{what} must be one of {choices}, got {chosen!r}")
@@ -125,6 +146,7 @@ class Limits:
             if not isinstance(number, int) or isinstance(number, bool) or number < 0:
                 raise PlanError(f"{what} must be a whole number, 0 or more, got {number!r}")
         _check_frequencies(self.frequencies)
+        self._check_service()
         if self.value is not None and self.shed not in BY_WORTH:
             raise PlanError(
                 f"value= is for shed= one of {BY_WORTH}, got {self.shed!r}, which does not heed it"
@@ -132,6 +154,34 @@ class Limits:
         if self.ghosts == 0:
             raise PlanError(
                 "ghosts=0 leaves nothing to count by; write loss='off' to count nothing"
+            )
+
+    def _check_service(self) -> None:
+        rate = self.service_rate
+        if rate is None and not self.memory.is_limited:
+            raise PlanError(
+                "limits need memory= or service_rate=, got neither; write Limits(memory='1 GiB')"
+            )
+        if rate is None:
+            for what, given in (("drop", self.drop != "probe"), ("floors", bool(self.floors))):
+                if given:
+                    raise PlanError(f"{what}= is for service_rate=, which was not given")
+            return
+        if not _is_number(rate) or not 0 < rate < inf:
+            raise PlanError(
+                f"service_rate must be a number of tuples a second, above 0, got {rate!r}"
+            )
+        if not isinstance(self.floors, Mapping) or not all(
+            _is_number(each) and 0 <= each < inf for each in self.floors.values()
+        ):
+            raise PlanError(
+                "floors must be a mapping from streams to tuples a second, 0 or more, "
+                f"got {self.floors!r}"
+            )
+        if sum(self.floors.values()) > rate:
+            raise PlanError(
+                f"floors add up to {sum(self.floors.values()):g} tuples a second, more than "
+                f"service_rate={rate:g}; lower them, or raise it"
             )
 
     def share(self, place: int, of: int) -> Limits:
@@ -144,10 +194,17 @@ class Limits:
                 None if size is None else _part(size, place, of),
             ),
             ghosts=None if self.ghosts is None else max(_part(self.ghosts, place, of), 1),
+            service_rate=None if self.service_rate is None else self.service_rate / of,
+            floors={name: floor / of for name, floor in self.floors.items()},
             statistics=Memory(bytes=max(self.statistics.bytes // of, LEAST_STATISTICS)),
             # Two numbers are drawn from a seed, it and the next.
             seed=2 * (self.seed * of + place),
         )
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is one, and no boolean."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _part(whole: int, place: int, of: int) -> int:
@@ -163,8 +220,7 @@ def _check_frequencies(frequencies: Any) -> None:
         if not isinstance(given, Mapping):
             raise PlanError(f"{advice}, got {given!r} for stream {name!r}")
         for key, weight in given.items():
-            is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-            if not is_number or not 0 <= weight < inf:
+            if not _is_number(weight) or not 0 <= weight < inf:
                 raise PlanError(
                     f"frequencies of stream {name!r} must be numbers, 0 or more, "
                     f"got {weight!r} for key {key!r}"

@@ -152,14 +152,14 @@ def _check_limits(query: Query, limits: Any) -> None:
         raise PlanError(f"limits must be Limits, got {limits!r}; write Limits(memory='1 GiB')")
     if query.preserved:
         raise PlanError(
-            f"a {query.how} join cannot drop tuples: what is gone would be taken for what is not "
-            "there, and come out alone; use how='inner' or 'semi', or leave limits= out"
+            f"with how={query.how!r} no tuples can be dropped: what is gone would be taken for "
+            "what is not there, and come out alone; use how='inner' or 'semi', or set no limit"
         )
     if query.counts:
         counted = sorted({str(each) for each in query.windows if each.rows or each.arrivals})
         raise PlanError(
-            f"windows of {counted} count tuples, and limits= would drop some of them; "
-            "use windows of time, or leave limits= out"
+            f"windows of {counted} count tuples, and limits would drop some of them; "
+            "use windows of time, or set no limit"
         )
     endless = [
         name
@@ -171,6 +171,16 @@ def _check_limits(query: Query, limits: Any) -> None:
             f"shed={limits.shed!r} goes by the time that is left to tuples, and those of {endless} "
             "never leave their windows; use shed='prob', or windows that end"
         )
+    if limits.service_rate is not None and query.how != "inner":
+        raise PlanError(
+            f"service_rate= is for how='inner', got how={query.how!r}: whether a tuple has matched "
+            "is not known when some do not look; use how='inner', or a limit of memory"
+        )
+    for name in limits.floors:
+        if name not in query.names:
+            raise PlanError(
+                f"floors= names {name!r}, which is no stream; the streams are {query.names}"
+            )
     if limits.value is not None:
         parse_expression(limits.value, query.names, "value")
     unknown = [name for name in limits.frequencies if name not in query.names]

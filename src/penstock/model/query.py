@@ -221,8 +221,8 @@ def _check_how(how: Any, names: Sequence[str]) -> None:
         raise QueryError(f"how must be one of {_list(list(_HOW))}, got {how!r}")
     if how != "inner" and len(names) != 2:
         raise QueryError(
-            f"a {how} join is of two streams, got {len(names)}; join two of them first, or use "
-            "how='inner'"
+            f"how={how!r} is for joins of two streams, got {len(names)}; join two of them "
+            "first, or use how='inner'"
         )
 
 
@@ -231,7 +231,7 @@ def _check_given_out(query: Query) -> None:
     others = [f"{name}.{column}" for _, name, column in query.selected or () if name not in names]
     if others:
         raise QueryError(
-            f"a {query.how} join gives out columns of {names[0]!r} only, and select has "
+            f"how={query.how!r} gives out columns of {names[0]!r} only, and select has "
             f"{_list(others)}; leave them out, or use how='left'"
         )
 

@@ -62,6 +62,11 @@ _KNOWN: Final = (
 )
 
 
+_KNOWN_EXPRESSION: Final = (
+    "it is numbers and columns written stream.column, with +, -, * and / between them"
+)
+
+
 def parse_where(where: Where, streams: Sequence[str]) -> tuple[Predicate, ...]:
     """The predicates of a clause, or of several, over streams of these names."""
     parts = [where] if isinstance(where, str | Udf) else where
@@ -80,8 +85,8 @@ def parse_expression(text: Any, streams: Sequence[str], what: str) -> Expression
     """Arithmetic over the columns of one stream, written as in a where clause."""
     try:
         tree = sqlglot.parse_one(text)
-        expression = _Reader(text, streams).side(tree)
-    except (sqlglot.errors.SqlglotError, TypeError, QueryError) as error:
+        expression = _Reader(text, streams, what).side(tree)
+    except (sqlglot.errors.SqlglotError, TypeError) as error:
         told = str(error).splitlines()[0]
         raise QueryError(f"cannot read {what}={text!r}: {told}") from None
     if not expression.columns:
@@ -108,8 +113,10 @@ def _parse_text(text: str, streams: Sequence[str]) -> tuple[Predicate, ...]:
 
 
 class _Reader:
-    def __init__(self, text: str, streams: Sequence[str]) -> None:
+    def __init__(self, text: str, streams: Sequence[str], what: str = "where") -> None:
         self._text = text
+        self._what = what
+        self._known = _KNOWN if what == "where" else _KNOWN_EXPRESSION
         self._streams = list(streams)
 
     def conjuncts(self, node: Node) -> Iterator[Predicate]:
@@ -212,13 +219,14 @@ class _Reader:
                         self._refuse(node, "write it as in ISO 8601")
         self._refuse(node)
 
-    def _refuse(self, node: Node, why: str = _KNOWN) -> NoReturn:
+    def _refuse(self, node: Node, why: str | None = None) -> NoReturn:
         places = [
             each.meta["start"] for each in node.find_all(exp.Identifier) if "start" in each.meta
         ]
         where = f", near character {min(places) + 1}" if places else ""
         raise QueryError(
-            f"where={self._text!r} has a part that is not supported: {node.sql()}{where}; {why}"
+            f"{self._what}={self._text!r} has a part that is not supported: {node.sql()}{where}; "
+            f"{why or self._known}"
         )
 
 

@@ -31,7 +31,7 @@ __all__ = [
 FOREVER: Final = 1 << 61
 ALWAYS: Final = -(1 << 61)
 
-_MAX_COUNT: Final = 1 << 26  # of rows or arrivals
+_MAX_COUNT: Final = 1 << 25  # of rows or arrivals
 _OTHERS: Final = (
     "other windows are '1000 rows', '1000 rows per key', '1000 arrivals', 'tumbling 10 seconds', "
     "'since 2026-01-01T00:00:00Z' and 'unbounded'"

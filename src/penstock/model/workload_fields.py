@@ -70,7 +70,10 @@ def _by_columns(value: Mapping[Any, Any], of: Range, name: str) -> dict[tuple[st
                 f"{of.what} of stream {name!r} is told by column, or by a tuple of several, "
                 f"got {columns!r}"
             )
-        found[tuple(sorted(key))] = of.number(each, f" of {_list(key)} of stream {name!r}")
+        whose = f" of {_list(key)} of stream {name!r}"
+        if tuple(sorted(key)) in found:
+            raise PlanError(f"{of.what}{whose} is given twice; give it once")
+        found[tuple(sorted(key))] = of.number(each, whose)
     if not found:
         raise PlanError(f"{of.what} of stream {name!r} names no column; name one, or leave it out")
     return found

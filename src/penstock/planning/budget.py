@@ -7,7 +7,7 @@ Memory. Of one pool for all streams each window is expected to keep the same par
 what is worth keeping is not known beforehand. Of equal parts each keeps what fits. A tuple takes
 its row, and the record and index entry that go with it.
 
-CPU. With a service rate, `allocate_cpu` says how many tuples of each stream are dealt with. Those
+CPU. Under a service rate, `allocate_cpu` says how many tuples of each stream are dealt with. Those
 whose probes are dropped still enter their windows; those that are dropped as tuples do not, and
 windows of time hold so many fewer.
 """
@@ -18,18 +18,29 @@ from dataclasses import replace
 
 from penstock.model.limits import Limits
 from penstock.model.plan import Index
-from penstock.planning.allocation import allocate_cpu
 from penstock.planning.load import Load
 from penstock.planning.memory import memory_bytes
-from penstock.planning.output_rate import Drop
 from penstock.planning.touched import Structure
+from penstock.shedding.allocation import allocate_cpu
+from penstock.shedding.output_rate import checked_drop
 
-__all__ = ["served", "tuple_bytes", "within_memory"]
+__all__ = ["tuple_bytes", "within"]
 
 
-def served(load: Load, service_rate: float, drop: Drop = "probe") -> Load:
-    """What is left when only so many tuples a second are dealt with."""
-    rates = allocate_cpu(load.rates, load.tuples, service_rate, drop)
+def within(load: Load, limits: Limits) -> Load:
+    """What is left of a load."""
+    if limits.service_rate is not None:
+        load = _served(load, limits, limits.service_rate)
+    return _kept(load, limits) if limits.memory.is_limited else load
+
+
+def _served(load: Load, limits: Limits, service_rate: float) -> Load:
+    names, drop = load.query.names, checked_drop(limits.drop)
+    floors = [
+        min(limits.floors.get(name, 0.0), rate)
+        for name, rate in zip(names, load.rates, strict=True)
+    ]
+    rates = allocate_cpu(load.rates, load.tuples, service_rate, drop, floors)
     if drop == "probe":
         return replace(load, probe_rates=rates)
     tuples = tuple(
@@ -41,8 +52,7 @@ def served(load: Load, service_rate: float, drop: Drop = "probe") -> Load:
     return replace(load, rates=rates, probe_rates=rates, tuples=tuples)
 
 
-def within_memory(load: Load, limits: Limits) -> Load:
-    """What is left when only so many tuples are kept."""
+def _kept(load: Load, limits: Limits) -> Load:
     if limits.memory.rows is not None:
         sizes, room = (1.0,) * len(load.tuples), float(limits.memory.rows)
     else:

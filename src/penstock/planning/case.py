@@ -15,9 +15,8 @@ from penstock.model.plan import Indexes, Plan
 from penstock.model.query import Query
 from penstock.model.workload import Workload
 from penstock.planning.assumed import assumed_workload
-from penstock.planning.budget import served, within_memory
+from penstock.planning.budget import within
 from penstock.planning.load import Load, load_of
-from penstock.planning.output_rate import Drop
 from penstock.planning.plan_costs import PlanCosts, Setting, setting_of
 from penstock.planning.planner import Fixed, Planner, fixed_of
 from penstock.planning.weights import Weights
@@ -27,8 +26,7 @@ __all__ = ["Case", "case_of", "plan_for"]
 
 @dataclass(frozen=True)
 class Case:
-    """is_assumed: whether the workload is no more than a guess. service_rate: tuples a second that
-    are dealt with, None for all; drop: what is dropped of the others."""
+    """is_assumed: whether the workload is no more than a guess."""
 
     query: Query
     workload: Workload
@@ -36,8 +34,6 @@ class Case:
     setting: Setting
     fixed: Fixed
     limits: Limits | None = None
-    service_rate: float | None = None
-    drop: Drop = "probe"
 
     def whole(self, rates: Mapping[str, float] | None = None) -> Load:
         """What the streams bring, at these rates or their own."""
@@ -47,9 +43,7 @@ class Case:
     def load(self, rates: Mapping[str, float] | None = None) -> Load:
         """What is left of it under limits."""
         load = self.whole(rates)
-        if self.service_rate is not None:
-            load = served(load, self.service_rate, self.drop)
-        return load if self.limits is None else within_memory(load, self.limits)
+        return load if self.limits is None else within(load, self.limits)
 
     def planner(self, rates: Mapping[str, float] | None = None) -> Planner:
         """Looks for its plan."""

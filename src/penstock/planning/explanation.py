@@ -175,7 +175,7 @@ def explained(case: Case, partitioning: Partitioning) -> Explanation:
         },
         partitioning=partitioning,
         budget=None
-        if case.limits is None and case.service_rate is None
+        if case.limits is None
         else {
             name: BudgetShare(
                 load.tuples[stream],

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from penstock.errors import PlanError
-from penstock.planning.allocation import Allocation, allocate_both, allocate_cpu, allocate_memory
-from penstock.planning.output_rate import Drop, output_rate
+from penstock.shedding.allocation import Allocation, allocate_both, allocate_cpu, allocate_memory
+from penstock.shedding.output_rate import Drop, output_rate
 
 __all__ = ["FIGURES", "STRATEGIES", "Figure", "Strategy", "best", "gains", "outputs", "split"]
 

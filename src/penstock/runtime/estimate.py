@@ -86,7 +86,13 @@ def _part(join: Join) -> tuple[float, float]:
     shedder, metrics = join.driver.shedder, join.metrics
     if shedder is None:
         return 1.0, 0.0
-    if metrics.shed and shedder.limits.shed != "random":
+    limits = shedder.limits
+    if metrics.unprobed and limits.drop == "probe":
+        raise PlanError(
+            "with service_rate= and drop='probe' tuples of one stream look for partners more often "
+            "than those of another, so results are no random sample; use drop='tuple' for estimates"
+        )
+    if metrics.shed and limits.memory.is_limited and limits.shed != "random":
         raise PlanError(
             f"shed={shedder.limits.shed!r} keeps the tuples that it takes for the best, so results "
             "are no random sample; use shed='random' for estimates"
@@ -99,7 +105,7 @@ def _part(join: Join) -> tuple[float, float]:
     if metrics.recall == 0.0:
         raise InputError("all results were lost, and nothing can be estimated from none")
     due = metrics.produced + (metrics.lost or 0)
-    return metrics.recall, (shedder.variance or 0.0) / max(due, 1) ** 2
+    return metrics.recall, (shedder.losses.variance or 0.0) / max(due, 1) ** 2
 
 
 def _values(table: pa.Table, name: str | None) -> npt.NDArray[np.float64]:

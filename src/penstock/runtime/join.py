@@ -252,7 +252,8 @@ class Join:
                 live=driver.windows.live(number),
                 expired=driver.windows.expired(number),
                 watermark=shown_watermark(self.clock.watermarks[number]),
-                shed=0 if shedder is None else int(shedder.shed[number]),
+                shed=0 if shedder is None else int(shedder.losses.shed[number]),
+                unprobed=0 if shedder is None else int(shedder.losses.unprobed[number]),
                 lost=loss.by_stream[number] if loss.by_stream else 0,
             )
             for number, name in enumerate(self.query.names)
@@ -265,10 +266,11 @@ class Join:
             watermark=shown_watermark(self.clock.watermark),
             streams=MappingProxyType(streams),
             shed=sum(each.shed for each in streams.values()),
+            unprobed=sum(each.unprobed for each in streams.values()),
             lost=loss.lost,
             lost_interval=loss.interval,
             lost_by=MappingProxyType(dict(loss.by_reason)),
-            ghosts=0 if shedder is None else shedder.ghosts,
+            ghosts=0 if shedder is None else shedder.ghosts.held,
         )
 
     def workload(self) -> Workload:

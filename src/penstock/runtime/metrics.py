@@ -50,6 +50,8 @@ class StreamMetrics:
     came early, and can no longer match. expired: tuples that have left it.
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of
     one of them; a result that lacks tuples of several streams is lost by the first.
+    unprobed: tuples that did not look for partners when they came, for want of service rate; where
+    it drops tuples these are shed, too.
     So arrived = late + keyless + filtered + waiting + live + expired + shed.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
@@ -65,14 +67,15 @@ class StreamMetrics:
     waiting: int = 0
     shed: int = 0
     lost: int = 0
+    unprobed: int = 0
 
 
 @dataclass(frozen=True)
 class Metrics:
     """The join.
 
-    produced: results so far. late, live, shed: totals over the streams. bytes: memory held by
-    windows and indexes. watermark: microseconds since the epoch; None before all streams
+    produced: results so far. late, live, shed, unprobed: totals over the streams. bytes: memory
+    held by windows and indexes. watermark: microseconds since the epoch; None before all streams
     have been heard.
 
     Under limits: lost, the results of the exact answer that did not come out; None if they are
@@ -88,6 +91,7 @@ class Metrics:
     watermark: int | None
     streams: Mapping[str, StreamMetrics]
     shed: int = 0
+    unprobed: int = 0
     lost: int | None = 0
     lost_interval: tuple[int, int] | None = None
     lost_by: Mapping[str, int] = field(default_factory=dict)
@@ -113,15 +117,18 @@ class Metrics:
             f"watermark {_text(each.watermark)}"
             for name, each in self.streams.items()
         ]
-        if self.shed:
+        if self.shed or self.unprobed:
             lines.insert(1, self._shed_text())
         return "\n".join(lines)
 
     def _shed_text(self) -> str:
+        shed = f"{self.shed:,} {'tuple' if self.shed == 1 else 'tuples'} shed"
+        if self.unprobed:
+            shed += f", {self.unprobed:,} not probed"
         if self.lost is None or self.recall is None:
-            return f"  {self.shed:,} tuples shed; what is lost is not counted"
+            return f"  {shed}; what is lost is not counted"
         told = f"{self.lost:,} results lost"
         if self.lost_interval is not None:
             low, high = self.lost_interval
             told = f"about {told} ({low:,} to {high:,})"
-        return f"  {self.shed:,} tuples shed, {told}, recall {self.recall:.1%}"
+        return f"  {shed}, {told}, recall {self.recall:.1%}"

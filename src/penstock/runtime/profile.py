@@ -6,8 +6,8 @@ made words. A stream is read once and nothing of it is kept but sketches, so it 
     rate        tuples that take part, over the span of event time from the first row to the last
     distinct    in a window: the median over some windows' lengths of it, drawn at random; slots of
                 time aligned to the epoch, or of so many rows. Over all time there may be many more
-    selectivity of pairs in the same slots, those of the longest window; of pairs of all slots where
-                a window is not of time, or the streams have none in common
+    selectivity of pairs in the same slots, twice as long as the longest window; of pairs of all
+                slots where a window is not of time, or the streams have none in common
 """
 
 from __future__ import annotations
@@ -249,8 +249,9 @@ def _slots(ts: Words, length_us: int) -> Words:
 
 
 def _together_us(windows: Iterable[Window]) -> int:
-    """The longest of some windows, all of which are of time; else for ever."""
-    return max(_slot_us(window) for window in windows)
+    """How long slots are in which tuples of two streams meet; for ever, unless all windows are of
+    time. A tuple meets those of a window's length before it and after it: so it is twice that."""
+    return max(window.slot_us or 2 * _slot_us(window) for window in windows)
 
 
 def _selectivities(binding: Binding, meters: Mapping[str, _Meter]) -> dict[tuple[str, str], float]:

@@ -48,9 +48,9 @@ class Shed:
 def may_be_forgotten(join: Join, stream: int) -> bool:
     """Whether a tuple may have been shed and have left no ghost."""
     shedder = join.driver.shedder
-    if shedder is None or not shedder.shed[stream]:
+    if shedder is None or not shedder.losses.shed[stream]:
         return False
-    return not shedder.windows.has_ghosts or shedder.variance is not None
+    return not shedder.windows.has_ghosts or shedder.losses.variance is not None
 
 
 def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Shed | None:

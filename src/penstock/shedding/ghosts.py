@@ -16,6 +16,7 @@ from penstock.state.arena import (
     MATCHED,
     MET,
     RANK_SHIFT,
+    UNPROBED,
     State,
     Words,
     is_plain,
@@ -24,9 +25,9 @@ from penstock.state.arena import (
 )
 from penstock.state.budget import ENTRY_WORDS, NOTE_WORDS
 from penstock.state.jit import kernel
-from penstock.state.losses import chance, count, count_met, lot, spread
+from penstock.state.losses import SKIPPED, chance, count, count_met, lot, spread
 
-__all__ = ["charge", "charge_all", "lay", "meet_all", "raise_all", "sources", "thin"]
+__all__ = ["charge", "charge_all", "has_room", "lay", "meet_all", "raise_all", "sources", "thin"]
 
 
 @kernel
@@ -59,7 +60,7 @@ def _is_kept(state: State, of: float, level: int) -> bool:
 
 
 @kernel
-def _has_room(state: State, number: int) -> bool:
+def has_room(state: State, number: int) -> bool:
     """Whether one more ghost of a stream can be."""
     streams = state.join[0].streams
     window = state.windows[streams + number]
@@ -73,7 +74,8 @@ def _has_room(state: State, number: int) -> bool:
 
 @kernel
 def lay(state: State, number: int, sequence: int) -> bool:
-    """Leave a ghost of a tuple, if it is to be; whether there was room for it."""
+    """Leave a ghost of a tuple, which may be at the head still, if it is to be; whether there was
+    room for it."""
     if state.budget[0].ghost_paths == 0:
         return True
     share = state.shares[number]
@@ -83,7 +85,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
     level = 0
     if state.budget[0].stops:
         pass  # the chance of a ghost must be told without it
-    elif share.levels > 0 and share.ages == 0:
+    elif share.levels > 0 and share.ages == 0 and sequence != state.windows[number].head:
         level = queue.level_of(state, number, sequence)
     elif state.budget[0].threshold < 1.0:
         level = level_now(state, number, sequence)
@@ -93,7 +95,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
         state, _lot(state, number, record.key, tuple_number), level
     ):
         return True
-    if not _has_room(state, number):
+    if not has_room(state, number):
         return False
     own = state.windows[number]
     last = own.paths if is_plain(state) else own.paths + own.words - 1
@@ -101,7 +103,8 @@ def lay(state: State, number: int, sequence: int) -> bool:
         was = word_at(state, path, sequence)
         of_ghosts = path + state.budget[0].ghost_paths
         now = word_at(state, of_ghosts, window.head)
-        now.ts, now.key, now.marks = was.ts, was.key, level << RANK_SHIFT
+        now.ts, now.key = was.ts, was.key
+        now.marks = level << RANK_SHIFT | was.marks & UNPROBED
         entry = indexes.locate(state, of_ghosts, was.key)
         indexes.insert(state, of_ghosts, window.head, entry)
     note = share.notes + NOTE_WORDS * (window.head & window.mask)
@@ -147,14 +150,21 @@ def sources(state: State, number: int, out: Words) -> None:
 
 @kernel
 def charge(state: State, rows: Words, at: int) -> None:
-    """Count a result that is lost. rows[j, at]: ~sequence number where stream j has a ghost."""
+    """Count a result that is lost. rows[j, at]: ~sequence number where stream j has a ghost, and
+    sequence number + SKIPPED where it has the arrival that found it and should not have looked."""
     streams = state.join[0].streams
-    charged, had = -1, 1.0
+    skipped, charged, had = -1, -1, 1.0
     for number in range(streams):
         if rows[number, at] < 0:
             charged = number if charged < 0 else charged
             if state.budget[0].threshold < 1.0:
                 had *= chance(state, _level(record_at(state, streams + number, ~rows[number, at])))
+        elif rows[number, at] >= SKIPPED:
+            skipped = number
+    if skipped >= 0:
+        charged = skipped
+        had *= state.budget[0].looks
+        state.shares[skipped].unprobed_lost += state.budget[0].sign / had
     count(state, charged, had)
     if had < 1.0:  # the sample tells it
         for number in range(streams):
@@ -162,6 +172,9 @@ def charge(state: State, rows: Words, at: int) -> None:
                 level = _level(record_at(state, streams + number, ~rows[number, at]))
                 of = _lot_of(state, number, ~rows[number, at])
                 spread(state, of, chance(state, level), had)
+        if skipped >= 0:
+            of = lot(state, rows[skipped, at], streams + skipped)
+            spread(state, of, state.budget[0].looks, had)
 
 
 @kernel

@@ -30,9 +30,11 @@ __all__ = ["ghost_numbers", "load", "load_ghosts", "load_numbers", "save", "save
 
 _OF_BUDGET: Final = (
     "instant", "newest", "random", "sampling", "threshold", "growth", "grown_at", "arrivals",
-    "learns", "certain",
+    "learns", "certain", "credit", "credited_at", "began",
 )  # fmt: skip
-_OF_SHARE: Final = ("shed", "lost", "numbered")
+_OF_SHARE: Final = (
+    "shed", "lost", "numbered", "came", "arrived", "unprobed", "unprobed_lost",
+)  # fmt: skip
 _OF_TABLE: Final = ("filled", "since", "total", "given")
 
 
@@ -45,7 +47,7 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
     learned = [state.words[start : start + count] for start, count in _learned(shedder.windows)]
     if learned:
         saved["learned"] = pa.table({"words": np.concatenate(learned)})
-    if shedder.windows.has_ghosts:
+    if shedder.windows.has_groups:
         start = int(state.budget["groups"][0])
         saved["groups"] = pa.table({"sums": state.floats[start : start + GROUPS]})
     saved["totals"] = pa.table({name: state.tables[name] for name in _OF_TABLE})
@@ -79,7 +81,7 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
         for start, count in spans:
             state.words[start : start + count] = words[:count]
             words = words[count:]
-    if "groups" in saved and shedder.windows.has_ghosts:
+    if "groups" in saved and shedder.windows.has_groups:
         start = int(state.budget["groups"][0])
         state.floats[start : start + GROUPS] = saved["groups"]["sums"].to_numpy()
     totals = saved["totals"].to_pydict()

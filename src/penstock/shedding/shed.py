@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.shedding import ages
 from penstock.shedding.ghosts import lay
+from penstock.shedding.serve import earn
 from penstock.shedding.victims import AGE, victim
 from penstock.shedding.worth import level_now
 from penstock.state import indexes, queue, ring
@@ -44,6 +45,7 @@ def prepare(state: State, number: int, word: int) -> None:
 def learn(state: State, number: int, words: Any, at: int) -> None:
     """From an arrival of a stream. words[w, at]: its word for path w."""
     state.budget[0].arrivals += 1
+    state.shares[number].came += state.budget[0].growth
     if not state.budget[0].learns:
         return
     window = state.windows[number]
@@ -109,6 +111,8 @@ def pass_instant(state: State, now: int) -> bool:
     budget = state.budget[0]
     budget.instant = now
     budget.newest = max(budget.newest, now)
+    budget.began = now if budget.began == -(1 << 62) else budget.began
+    earn(state)
     tables.pass_time(state, now)
     if budget.policy == AGE:
         held = 0

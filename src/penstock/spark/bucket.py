@@ -273,7 +273,7 @@ def _with_losses(step: Step, was: Manifest, shedder: Shedder) -> Step:
     is_counted = shedder.limits.loss != "off"
     return replace(
         step,
-        ghosts=shedder.ghosts,
+        ghosts=shedder.ghosts.held,
         shed=now.shed - was.shed,
         lost=now.lost - was.lost if is_counted else None,
         lost_variance=now.lost_variance - was.lost_variance if is_counted else None,

@@ -89,7 +89,7 @@ def join_on_spark(
     ahead = declared(query, frames)
     if query.marked and any(each < horizon_ms(binding) for each in ahead.values()):
         raise PlanError(
-            f"a {query.how} join over the output of another whose windows are shorter would give "
+            f"how={query.how!r} over the output of another whose windows are shorter would give "
             "out rows behind Spark's watermark; join all streams in one query, or write the output "
             "and read it from there"
         )

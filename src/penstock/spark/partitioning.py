@@ -64,6 +64,6 @@ def undivided(query: Query) -> tuple[str, str] | None:
     if len(query.streams) > 2:
         return f"the {len(query.streams)} streams have no key in common", equal
     if query.how != "inner":
-        told = f"a {query.how} join without a key looks for the partners of a tuple everywhere"
+        told = f"how={query.how!r} without a key looks for the partners of a tuple everywhere"
         return told, f"{equal}, or use how='inner',"
     return None

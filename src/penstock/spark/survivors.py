@@ -86,7 +86,7 @@ class Survivors:
             whole.fill(share, watermark)
         elif any(self._manifest.segments):
             share.run(whole.history(), before)
-            _shedder(share).forget_losses()  # its results are known
+            _shedder(share).losses.forget()  # its results are known
         whole.clear()
 
     # Filling windows.
@@ -182,9 +182,9 @@ class Survivors:
 
     def _count(self, shedder: Shedder) -> None:
         manifest = self._manifest
-        manifest.shed = int(shedder.shed.sum())
-        manifest.lost = float(shedder.lost.sum())
-        manifest.lost_variance = shedder.variance or 0.0
+        manifest.shed = int(shedder.losses.shed.sum())
+        manifest.lost = float(shedder.losses.lost.sum())
+        manifest.lost_variance = shedder.losses.variance or 0.0
 
     def _settle(self, share: Share, window: int, live: Words, numbers: Words) -> None:
         segments = self._segments(window)

@@ -45,8 +45,8 @@ from penstock.state.jit import kernel
 
 __all__ = [
     "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MET", "MUTE", "PATH", "RANKS",
-    "RANK_SHIFT", "RECORD", "STEP", "TREE", "WINDOW", "Flags", "Shape", "State", "Words",
-    "has_budget", "header_bytes", "is_plain", "record_at", "view", "word_at",
+    "RANK_SHIFT", "RECORD", "STEP", "TREE", "UNPROBED", "WINDOW", "Flags", "Shape", "State",
+    "Words", "has_budget", "header_bytes", "is_plain", "record_at", "view", "word_at",
 ]  # fmt: skip
 
 Words = npt.NDArray[np.int64]
@@ -58,8 +58,9 @@ DEAD: Final = 1  # gone before its turn, a hole in the ring
 MUTE: Final = 2  # without a key: it counts as a row of its window, and meets nothing
 MATCHED: Final = 4  # has met a partner, or has come out without one: see state.matches
 MET: Final = 8  # has met a ghost: in a semi join, a result that is lost unless it matches
-RANK_SHIFT: Final = 4
-RANKS: Final = 1 << 27
+UNPROBED: Final = 16  # has not looked for partners when it came
+RANK_SHIFT: Final = 5
+RANKS: Final = 1 << 26
 
 
 def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:

@@ -80,6 +80,13 @@ BUDGET: Final = _record(
     ("most_ghosts", "i8"),
     ("certain", "f8"),  # lost results that no sample had to tell
     ("levelled", "i8"),  # how many had arrived when all were given levels anew
+    ("service_rate", "f8"),  # tuples to be dealt with in a microsecond; 0 for all of them
+    ("credit", "f8"),  # how many may still be, and when that was last added to
+    ("credited_at", "i8"),
+    ("began", "i8"),  # when the first tuple came
+    ("drops", "i8"),  # whether a tuple that is not dealt with is dropped
+    ("skips", "i8"),  # whether the arrival that looks for partners should not
+    ("looks", "f8"),  # the chance that results are counted which such a tuple loses; 0 for none
 )
 SHARE: Final = _record(
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
@@ -97,7 +104,11 @@ SHARE: Final = _record(
     ("ages", "i8"),  # where what is learned of ages starts, in words
     ("numbered", "i8"),  # the number of the next to come
     ("laid", "i8"),  # ghosts that were laid before the first of this arena
-    ("spare0", "i8"),
+    ("came", "f8"),  # arrivals, as far as they count
+    ("arrived", "i8"),  # the number of arrivals
+    ("chance", "f8"),  # of an arrival to be dealt with
+    ("unprobed", "i8"),  # arrivals that did not look for partners
+    ("unprobed_lost", "f8"),  # results that were lost for it
 )
 TABLE: Final = _record(
     ("kind", "i8"),  # a kind of stats.tables
@@ -116,6 +127,7 @@ class Provision(NamedTuple):
 
     streams: int
     has_ghosts: bool
+    has_groups: bool
     has_queues: bool
     has_ages: bool
     has_values: bool
@@ -153,7 +165,7 @@ class Provision(NamedTuple):
                 if state is not None:
                     state.shares[stream].ages = at
                 at += 3 * AGES
-        if self.has_ghosts:
+        if self.has_groups:
             if state is not None:
                 state.budget[0].groups = at
             at += GROUPS
@@ -176,7 +188,7 @@ class Provision(NamedTuple):
         spans = [
             ("tables", number, "start", words) for number, (*_, words) in enumerate(self.tables)
         ]
-        spans += [("budget", 0, "groups", GROUPS)] if self.has_ghosts else []
+        spans += [("budget", 0, "groups", GROUPS)] if self.has_groups else []
         for stream in range(self.streams):
             spans += [("shares", stream, "ages", 3 * AGES)] if self.has_ages else []
         for of, number, name, words in spans:
@@ -235,9 +247,12 @@ def provision(query: Query, plan: Plan) -> Provision | None:
     limits = plan.limits
     if limits is None:
         return None
-    by_worth = limits.shed in BY_WORTH
-    by_age = limits.shed == "age"
-    has_ghosts = limits.loss != "off"
+    is_limited = limits.memory.is_limited
+    by_worth = is_limited and limits.shed in BY_WORTH
+    by_age = is_limited and limits.shed == "age"
+    has_groups = limits.loss != "off"
+    # Where nothing is dropped that others would meet, there are none.
+    has_ghosts = has_groups and (is_limited or limits.drop == "tuple")
     tables = []
     for stream, words in enumerate(query.access.words):
         given = limits.frequencies.get(query.names[stream], {})
@@ -247,7 +262,13 @@ def provision(query: Query, plan: Plan) -> Provision | None:
             tables.append(_table(limits, isinstance(word, Equal), len(given)) if needed else _NONE)
     has_values = by_worth and limits.value is not None
     return Provision(
-        len(query.names), has_ghosts, by_worth or by_age, by_age, has_values, tuple(tables)
+        streams=len(query.names),
+        has_ghosts=has_ghosts,
+        has_groups=has_groups,
+        has_queues=by_worth or by_age,
+        has_ages=by_age,
+        has_values=has_values,
+        tables=tuple(tables),
     )
 
 

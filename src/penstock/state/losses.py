@@ -27,7 +27,11 @@ from penstock.state.budget import GROUPS
 from penstock.state.jit import kernel
 from penstock.state.levels import worth_of
 
-__all__ = ["chance", "count", "count_met", "lot", "spread"]
+__all__ = ["SKIPPED", "chance", "count", "count_met", "lot", "spread"]
+
+# Added to the sequence number of an arrival that should not have looked for partners, in a
+# combination that it found.
+SKIPPED: Final = 1 << 61
 
 _FIRST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)  # of MurmurHash3's finaliser
 _SECOND: Final = np.uint64(0xC4CE_B9FE_1A85_EC53)

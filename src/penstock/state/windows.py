@@ -18,25 +18,19 @@ from penstock.errors import StateError
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window
-from penstock.state import directory, indexes, queue, ring
+from penstock.state import directory, indexes, moves, queue, ring
 from penstock.state.arena import (
-    DEAD,
     MET,
-    MUTE,
     RECORD,
     WINDOW,
     State,
     Words,
-    header_bytes,
-    record_at,
     view,
-    word_at,
 )
 from penstock.state.budget import ENTRY_WORDS, provision
-from penstock.state.jit import kernel
-from penstock.state.links import NOWHERE
-from penstock.state.memory import CACHE_LINE, Heap, Memory
-from penstock.state.paths import NODE_BYTES, Paths
+from penstock.state.layout import Layout
+from penstock.state.memory import Heap, Memory
+from penstock.state.paths import Paths
 from penstock.state.payload import Payload
 
 __all__ = ["Windows"]
@@ -44,10 +38,8 @@ __all__ = ["Windows"]
 _SMALLEST_RING: Final = 64
 _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
-_HALF: Final = 4
 _SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
 _LEAST_SHRUNK: Final = 1 << 17  # rings up to this are left as they are
-_ALIGNMENT: Final = 3 * CACHE_LINE  # whole cache lines and whole records
 
 
 class Windows:
@@ -58,15 +50,17 @@ class Windows:
         self.memory = memory
         self.provision = provision(query, plan)
         self.has_ghosts = self.provision is not None and self.provision.has_ghosts
+        self.has_groups = self.provision is not None and self.provision.has_groups
         self.streams = len(query.streams)
         self._paths = Paths(query.access, plan, self.has_ghosts)
+        self._layout = Layout(self._paths, self.provision, self.streams)
         count = self._paths.shape.windows
         self.payloads: list[Payload | None] = [None] * count
         self.moves = [0] * count  # how often tuples got new sequence numbers, or ends
         self._sizes = [_SMALLEST_RING] * count
         sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
         self.is_tight = plan.limits is not None and plan.limits.memory.bytes is not None
-        self._use(self._allocate(sizes, self._sizes))
+        self._use(self._layout.allocate(memory, sizes, self._sizes))
         windows = self.state.windows
         for number in range(count):
             window = query.windows[number % self.streams]  # ghosts leave when tuples would
@@ -192,8 +186,7 @@ class Windows:
         """What rings and indexes take when nothing is in them any more."""
         smallest = directory.directory_size(_SMALLEST_RING // 4)
         directories = [smallest if each else 0 for each in self._paths.hashed]
-        *_, arena = self._layout(directories, [_SMALLEST_RING] * len(self._sizes))
-        return arena
+        return self._layout.places(directories, [_SMALLEST_RING] * len(self._sizes)).end
 
     def least_payload(self, schema: pa.Schema, names: Sequence[str]) -> int:
         """What columns take without a row; any of them may come to have nulls."""
@@ -236,15 +229,15 @@ class Windows:
             payload.relocate(live, placed, self._sizes[number])
         if self.provision is not None:
             self.provision.carry_window(self.state, self.state, number, (live, placed))
-        _close_ranks(self.state, number, live)
+        moves.close_ranks(self.state, number, live)
 
     def bytes_with(self, rows: Mapping[int, int], watermark: int) -> int:
         """How much would be held with that room, as far as can be known."""
         sizes, moved = self._sizes_for(rows, watermark)
         if not moved:
             return self.state_bytes + self.payload_bytes
-        *_, arena = self._layout(self.state.directories["places"].tolist(), sizes)
-        return arena + sum(
+        arena = self._layout.places(self.state.directories["places"].tolist(), sizes)
+        return arena.end + sum(
             payload.nbytes * new // old
             for payload, old, new in zip(self.payloads, self._sizes, sizes, strict=True)
             if payload is not None
@@ -294,19 +287,9 @@ class Windows:
     def make_index_room(self) -> None:
         """Larger directories, or the same without their dead keys. Tuples stay where they are, and
         all that is not in a directory is copied as it is."""
-        old, sizes = self.state, self._directory_sizes()
-        *_, old_budget, old_end = self._layout(old.directories["places"].tolist(), self._sizes)
-        _, starts, budget, end = self._layout(sizes, self._sizes)
-        arena = self.memory.allocate(end)
-        before, held = min(starts, default=budget), old.words.view(np.uint8)
-        arena[:before] = held[:before]
-        arena[budget:end] = held[old_budget:old_end]
-        new = view(arena, self._paths.shape)
-        new.directories["start"] = np.array(starts) // _WORD
-        new.directories["places"] = sizes
-        if self.provision is not None:
-            self.provision.place(new, budget // _WORD, self._sizes)
-        _index_anew(new)
+        sizes = self._directory_sizes()
+        new = self._layout.with_directories(self.memory, self.state, sizes, self._sizes)
+        moves.index_anew(new)
         self._use(new)
 
     def shrink(self) -> None:
@@ -349,7 +332,8 @@ class Windows:
         tight: bool = False,
     ) -> None:
         """Move everything to a new arena; the tuples of `moved` windows close ranks."""
-        old, new = self.state, self._allocate(directory_sizes, sizes)
+        old = self.state
+        new = self._layout.allocate(self.memory, directory_sizes, sizes)
         for field in WINDOW.names or ():
             if field not in ("ring", "mask"):
                 new.windows[field] = old.windows[field]
@@ -365,8 +349,8 @@ class Windows:
                 if payload is not None:
                     payload.relocate(live, placed, sizes[number], tight=tight)
             else:
-                _copy_rings(old, new, number)
-            _fill(old, new, number, live, placed)
+                moves.copy_rings(old, new, number)
+            moves.fill(old, new, number, live, placed)
             if self.provision is not None:
                 self.provision.carry_window(old, new, number, (live, placed))
         new.join["watermark"] = old.join["watermark"]
@@ -374,51 +358,6 @@ class Windows:
             self.provision.carry(old, new)
         self._use(new)
         self._sizes = list(sizes)
-
-    def _allocate(self, directory_sizes: Sequence[int], sizes: Sequence[int]) -> State:
-        """A zeroed arena for rings of these sizes, with the places of all in it set."""
-        places, starts, budget, end = self._layout(directory_sizes, sizes)
-        state = view(self.memory.allocate(end), self._paths.shape)
-        if self.provision is not None:
-            self.provision.place(state, budget // _WORD, sizes)
-        state.join["streams"] = self.streams
-        self._paths.write(state)
-        for number, (path, (ring_start, buckets, nodes)) in enumerate(
-            zip(self._paths.paths, places, strict=True)
-        ):
-            descriptor = state.paths[number]
-            descriptor.ring, descriptor.mask = ring_start // RECORD.itemsize, sizes[path.window] - 1
-            descriptor.buckets, descriptor.nodes = buckets // _WORD, nodes // _WORD
-            descriptor.node_room = path.node_room(sizes[path.window])
-        state.windows["ring"] = state.paths["ring"][state.windows["paths"]]
-        state.windows["mask"] = np.array(sizes) - 1
-        state.directories["start"] = np.array(starts) // _WORD
-        state.directories["places"] = directory_sizes
-        return state
-
-    def _layout(
-        self, directory_sizes: Sequence[int], sizes: Sequence[int]
-    ) -> tuple[list[tuple[int, int, int]], list[int], int, int]:
-        """Where in an arena, in bytes, the rings, buckets and nodes of each path stand, the
-        directories, what a budget has, and the end."""
-        shape = self._paths.shape
-        end = _aligned(header_bytes(shape))
-        places = []
-        for path in self._paths.paths:
-            ring_bytes = sizes[path.window] * RECORD.itemsize
-            buckets = _aligned(end + ring_bytes)
-            nodes = _aligned(buckets + path.index.buckets * _HALF)
-            places.append((end, buckets, nodes))
-            end = _aligned(nodes + path.node_room(sizes[path.window]) * NODE_BYTES)
-        starts = []
-        entry_bytes = int(directory.entry_words(shape.windows)) * _WORD
-        for size in directory_sizes:
-            starts.append(end)
-            end = _aligned(end + size * entry_bytes)
-        budget = end
-        if self.provision is not None:
-            end = _aligned(end + self.provision.words(sizes) * _WORD)
-        return places, starts, budget, end
 
     # Handing them over.
 
@@ -436,65 +375,6 @@ class Windows:
             if payload is not None:
                 payload.load(of_payload)
 
-    # The invariants, for tests.
-
-    def check(self) -> None:
-        """Raise AssertionError when a ring, an index or a payload is not what it should be."""
-        hashed: list[set[int]] = [set() for _ in self.state.directories]
-        for number, payload in enumerate(self.payloads):
-            window = self.state.windows[number]
-            tail, head = self.tail_and_head(number)
-            assert 0 <= tail <= head <= tail + self._sizes[number]
-            assert self._sizes[number] == window.mask + 1
-            live = self.live_sequences(number)
-            assert len(live) == self.live(number)
-            assert len(live) == 0 or live[0] >= tail
-            for path in range(int(window.paths), int(window.paths + window.words)):
-                keys = self._check_path(number, path, live.tolist())
-                if self.state.paths[path].kind == indexes.HASH:
-                    hashed[self.state.paths[path].directory] |= keys
-            if payload is not None:
-                payload.check(live)
-            if self.provision is not None and number < self.streams:
-                queue.check(self.state, number, set(live.tolist()))
-        for number, keys in enumerate(hashed):
-            directory.check(self.state, number, keys)
-
-    def _check_path(self, number: int, path: int, live: Sequence[int]) -> set[int]:
-        """Check that each tuple is found by its word; the words."""
-        by_key: dict[int, list[int]] = {}
-        for sequence in live:
-            record, word = (
-                record_at(self.state, number, sequence),
-                word_at(self.state, path, sequence),
-            )
-            assert word.ts == record.ts
-            assert word.marks & (MUTE | DEAD) == record.marks & (MUTE | DEAD)
-            if not record.marks & MUTE:
-                by_key.setdefault(int(word.key), []).append(sequence)
-        descriptor = self.state.paths[path]
-        tree = indexes.TREES.get(int(descriptor.kind))
-        if tree is not None:
-            tree.check(self.state.words, descriptor)
-            assert descriptor.entries == sum(map(len, by_key.values()))
-        for key, sequences in by_key.items():
-            assert self._probed(path, key) == sequences[::-1], (number, path, key)
-        return set(by_key)
-
-    def _probed(self, path: int, key: int) -> list[int]:
-        word: Any = np.int64(key)
-        kind = self.state.paths[path].kind
-        asked = (word, word, indexes.locate(self.state, path, word))
-        found, at = [], indexes.first(self.state, path, kind, asked)
-        while at[0] != NOWHERE:
-            found.append(int(at[0]))
-            at = indexes.following(self.state, path, kind, asked, at)
-        return found
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
-
 
 def _ring_size(rows: int) -> int:
     if rows > _LARGEST_RING:
@@ -503,64 +383,3 @@ def _ring_size(rows: int) -> int:
             "shorten the window, or spread the join over more partitions"
         )
     return 1 << max(rows - 1, _SMALLEST_RING - 1).bit_length()
-
-
-def _copy_rings(old: State, new: State, number: int) -> None:
-    size = int(old.windows["mask"][number]) + 1
-    first = int(old.windows["paths"][number])
-    stride = RECORD.itemsize // _WORD  # as plain words it is twice as fast
-    for path in range(first, first + int(old.windows["words"][number])):
-        source, target = int(old.paths["ring"][path]), int(new.paths["ring"][path])
-        copied = old.words[source * stride : (source + size) * stride]
-        new.words[target * stride : (target + size) * stride] = copied
-
-
-@kernel
-def _index_anew(state: State) -> None:
-    """Fill empty directories with the tuples of all windows."""
-    for number in range(len(state.directories)):
-        directory.clear(state, number)
-    for path in range(len(state.paths)):
-        if state.paths[path].kind == indexes.HASH:
-            window = state.windows[state.paths[path].window]
-            for sequence in range(window.tail, window.head):
-                record = word_at(state, path, sequence)
-                if not record.marks & (DEAD | MUTE):
-                    entry = indexes.locate(state, path, record.key)
-                    indexes.insert(state, path, sequence, entry)
-
-
-@kernel
-def _close_ranks(state: State, number: int, live: Words) -> None:
-    """Move the live tuples of a window up to its head, and index them anew. Others' stay."""
-    window = state.windows[number]
-    for path in range(window.paths, window.paths + window.words):
-        to = window.head
-        for each in range(len(live) - 1, -1, -1):
-            to -= 1
-            was, record = word_at(state, path, live[each]), word_at(state, path, to)
-            record.ts, record.key, record.marks = was.ts, was.key, was.marks
-        indexes.forget(state, path)
-        for sequence in range(to, window.head):
-            record = word_at(state, path, sequence)
-            if not record.marks & MUTE:
-                # Its key has an entry: it was there before.
-                entry = indexes.locate(state, path, record.key)
-                indexes.insert(state, path, sequence, entry)
-    window.tail = window.head - len(live)
-
-
-@kernel
-def _fill(old: State, new: State, number: int, kept: Words, placed: Words) -> None:
-    """Move tuples to new sequence numbers in another arena and index them there, in order."""
-    begin = new.windows[number].paths
-    for each in range(len(kept)):
-        for path in range(begin, begin + new.windows[number].words):
-            was = word_at(old, path, kept[each])
-            record = word_at(new, path, placed[each])
-            record.ts = was.ts
-            record.key = was.key
-            record.marks = was.marks
-            if not was.marks & MUTE:
-                entry = indexes.locate(new, path, was.key)
-                indexes.insert(new, path, placed[each], entry)

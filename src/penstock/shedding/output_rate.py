@@ -21,7 +21,7 @@ from math import prod
 from typing import Literal
 
 from penstock.errors import PlanError
-from penstock.planning.quantities import Numbers, per_stream, share
+from penstock.shedding.quantities import Numbers, per_stream, share
 
 __all__ = ["DROPS", "Drop", "checked_drop", "output_rate", "probe_values"]
 

@@ -12,7 +12,7 @@ of; memory in tuples. Rates and the service rate are per the same unit of time, 
 | CPU, `drop="probe"` | linear in the rates | smallest window first | any |
 | CPU, `drop="tuple"` | product of the rates | evenly | any |
 | memory | linear in the windows | slowest stream first | two |
-| memory | concave after a root is taken | by a solver | three and more |
+| memory | concave after a root is taken | found in rounds of exchanges | three and more |
 | both | convex and symmetric in the rates | fastest stream first, then as memory | any |
 """
 
@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.planning.output_rate import Drop, checked_drop
-from penstock.planning.quantities import Numbers, checked_floors, per_stream, positive
-from penstock.planning.sharing import Bounds, evenly, for_most_combinations, in_turn
+from penstock.shedding.output_rate import Drop, checked_drop
+from penstock.shedding.quantities import Numbers, checked_floors, per_stream, positive
+from penstock.shedding.sharing import Bounds, evenly, for_most_combinations, in_turn
 
 __all__ = ["Allocation", "allocate_both", "allocate_cpu", "allocate_memory"]
 
@@ -88,10 +88,7 @@ def allocate_memory(
     room = positive("memory", memory)
     most = (room,) * len(real) if caps is None else per_stream("caps", caps, len(real))
     least = checked_floors(floors, most, room, cap_name="cap", total_name="memory")
-    bounds = Bounds(least, most)
-    if len(real) == 2:
-        return in_turn(room, bounds, turns=real)
-    return for_most_combinations(room, bounds, real)
+    return for_most_combinations(room, Bounds(least, most), real)
 
 
 def allocate_both(

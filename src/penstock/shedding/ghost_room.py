@@ -1,0 +1,168 @@
+"""Room for ghosts: what they keep of their tuples, and how many of them there may be.
+
+Kernels leave ghosts and find no room for them; here columns are copied while the tuples can still
+be read, rings are made larger, and the sample is made smaller when there are too many.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.model.binding import Binding
+from penstock.model.limits import Limits
+from penstock.model.query import Query
+from penstock.shedding import ghosts
+from penstock.state import ring
+from penstock.state.arena import Words
+from penstock.state.budget import NOTE_WORDS
+from penstock.state.payload import Payload
+from penstock.state.pieces import in_pieces
+from penstock.state.windows import Windows
+
+__all__ = ["GhostRoom"]
+
+_ALL_GHOSTS: Final = 1 << 20  # are counted one by one, if nothing is said
+_SAMPLED_GHOSTS: Final = 1 << 12
+_FEW_GHOSTS: Final = 64
+_GROWTH: Final = 2  # as many as there are, times this, are made room for
+_GHOST_BYTES: Final = 128  # of a limit in bytes, about what a ghost takes with its indexes
+_PART: Final = 4  # of a limit in bytes, the most for ghosts
+
+
+class GhostRoom:
+    """For the ghosts of one join."""
+
+    def __init__(self, limits: Limits, windows: Windows) -> None:
+        self.limits = limits
+        self.windows = windows
+        self._streams = windows.streams
+
+    @property
+    def held(self) -> int:
+        """Tuples that were shed and are remembered."""
+        return int(self.windows.state.windows["live"][self._streams :].sum())
+
+    @property
+    def most(self) -> int:
+        """How many may be."""
+        limits = self.limits
+        if limits.ghosts is not None:
+            return limits.ghosts
+        most = _ALL_GHOSTS if limits.loss == "exact" else _SAMPLED_GHOSTS
+        if limits.memory.bytes is not None:
+            return max(int(min(most, limits.memory.bytes // (_PART * _GHOST_BYTES))), _FEW_GHOSTS)
+        return most
+
+    def bind(self, binding: Binding) -> None:
+        """Have columns for the ghosts of further streams."""
+        windows = self.windows
+        windows.state.budget["counts_only"] = _is_exact(binding) and binding.query.how == "inner"
+        for stream, schema in enumerate(binding.schemas):
+            number = self._streams + stream
+            if schema is not None and windows.has_ghosts and windows.payloads[number] is None:
+                names = self.columns(binding, stream)
+                size = windows.size(number)
+                windows.payloads[number] = Payload(schema, names, size, windows.memory)
+
+    def columns(self, binding: Binding, stream: int) -> tuple[str, ...]:
+        """What ghosts keep, beside their words; decided when their stream is first bound."""
+        if not self.windows.has_ghosts:
+            return ()
+        payload = self.windows.payloads[self._streams + stream]
+        if payload is not None:
+            return tuple(payload.columns)
+        if _is_exact(binding):
+            return ()
+        return _predicate_columns(binding.query, stream)
+
+    def begin(self) -> None:
+        """Before each run of the loop: what is a ghost now stays readable until it is over."""
+        windows = self.windows
+        if windows.has_ghosts:
+            windows.state.shares["floor"] = windows.state.windows["tail"][self._streams :]
+
+    def note(self) -> None:
+        """After each run: keep the columns of new ghosts, while their tuples can be read."""
+        windows = self.windows
+        if not windows.has_ghosts:
+            return
+        state = windows.state
+        heads = state.windows["head"][self._streams :]
+        for stream in np.flatnonzero(state.shares["noted"] != heads).tolist():
+            first, head = int(state.shares["noted"][stream]), int(heads[stream])
+            payload = windows.payloads[self._streams + stream]
+            own = windows.payloads[stream]
+            assert payload is not None and own is not None, "a stream with tuples is bound"
+            if payload.columns:
+                sequences = np.empty(head - first, np.int64)
+                ghosts.sources(state, stream, sequences)
+                for columns in in_pieces(sequences, partial(_taken, own, payload)):
+                    payload.write(columns, first)
+                    first += len(next(iter(columns.values())))
+            self._number(stream, int(state.shares["noted"][stream]), head)
+            state.shares["noted"][stream] = head
+
+    def _number(self, stream: int, begin: int, end: int) -> None:
+        """Note of new ghosts how many were laid before each: unlike sequence numbers, that stays
+        when they are moved."""
+        state, sequences = self.windows.state, np.arange(begin, end)
+        mask = int(state.windows["mask"][self._streams + stream])
+        notes = int(state.shares["notes"][stream]) + NOTE_WORDS * (sequences & mask)
+        state.words[notes] = int(state.shares["laid"][stream]) + sequences
+
+    def make(self, watermark: int) -> None:
+        """More room for ghosts, or fewer of them."""
+        windows = self.windows
+        if self.held >= self.most:
+            for number in range(self._streams, 2 * self._streams):
+                ring.sweep(windows.state, number, watermark)  # of what has ended, first
+            if self.held >= self.most:
+                self.thin(self.most * 3 // 4)
+            return
+        rows = {
+            number: max(_GROWTH * windows.live(number), _FEW_GHOSTS)
+            for number in range(self._streams, 2 * self._streams)
+        }
+        memory = self.limits.memory
+        while (
+            memory.bytes is not None
+            and self.held > _FEW_GHOSTS
+            and windows.bytes_with(rows, watermark) > memory.bytes
+        ):
+            self.thin(self.held * 3 // 4)
+            rows = dict.fromkeys(rows, _FEW_GHOSTS)
+        windows.reserve(rows, watermark)
+        if not windows.has_index_room:
+            windows.make_index_room()
+
+    def thin(self, most: int) -> None:
+        """Turn to a smaller sample, of so many ghosts at most."""
+        state = self.windows.state
+        state.budget["learns"] = 1
+        while self.held > most and state.budget[0].threshold > 2.0**-60:
+            state.budget["threshold"] *= 0.5
+            ghosts.thin(state)
+
+
+def _is_exact(binding: Binding) -> bool:
+    """Whether tuples match whose words do."""
+    is_whole = all(schema is not None for schema in binding.schemas)
+    return is_whole and binding.exact and not binding.query.residuals
+
+
+def _taken(own: Payload, ghosts_payload: Payload, sequences: Words) -> dict[str, pa.Array]:
+    positions = own.positions(sequences)
+    return {name: own.columns[name].take(sequences, positions) for name in ghosts_payload.columns}
+
+
+def _predicate_columns(query: Query, stream: int) -> tuple[str, ...]:
+    needed = dict.fromkeys(query.keys[stream])
+    for predicate in query.residuals:
+        for column in sorted(predicate.columns, key=lambda each: each.name):
+            if column.stream == stream:
+                needed[column.name] = None
+    return tuple(needed)
