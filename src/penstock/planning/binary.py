@@ -62,8 +62,9 @@ def binary_breakdown(  # noqa: PLR0913  what the paper's formulas are of
     left_index, right_index: 'scan', 'hash', 'buckets', 'bplus_tree' or 't_tree'. Windows are in
     tuples (a window of time T holds rate * T); one of 0 gets no memory, and the join is one-way.
     bucket: tuples for each bucket, one number or one for each window. node: entries of a node.
-    expire: 'eager', 'on_probe', or 'periodic' with its interval. distinct: keys of each window,
-    by which the model 'penstock' knows what a probe finds; without, one for each bucket.
+    expire: 'eager', 'on_probe', or 'periodic', once in an interval (one unit of time if not given).
+    distinct: keys of each window, by which the model 'penstock' knows what a probe finds; without,
+    one for each bucket.
     """
     buckets = _both(bucket, "bucket")
     structures = (

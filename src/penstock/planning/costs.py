@@ -91,7 +91,7 @@ class Costing:
     """What costs are worked out from: the streams, and how the join treats them.
 
     rates: arrivals per unit time. structures: what each window is kept in. distinct: keys of each
-    window. interval: between periodic removals, in the same unit of time.
+    window. interval: between periodic removals, one unit of time without.
     """
 
     rates: tuple[float, ...]
@@ -118,17 +118,25 @@ class Costing:
             raise PlanError(f"no cost model is called {self.model!r}; choose from {MODELS}")
         if self.expire not in EXPIRE_MODES:
             raise PlanError(f"expire must be one of {EXPIRE_MODES}, got {self.expire!r}")
-        if self.expire == "periodic":
+        if self.interval is not None:
             number(self.interval, "interval=, the time between periodic removals,", positive=True)
-        elif self.interval is not None:
-            raise PlanError(
-                f"interval= goes with expire='periodic', got it with {self.expire!r}; leave it out"
-            )
+            if self.expire != "periodic":
+                raise PlanError(
+                    f"interval= goes with expire='periodic', got it with {self.expire!r}; "
+                    "leave it out"
+                )
 
     @property
     def streams(self) -> range:
         """The numbers of the streams."""
         return range(len(self.rates))
+
+    @property
+    def _sweep(self) -> float:
+        """The time between periodic removals; 0 where there are none."""
+        if self.expire != "periodic":
+            return 0.0
+        return 1.0 if self.interval is None else self.interval
 
     def reached(self, origin: int, before: Iterable[int], window: int) -> Visit:
         """How an arrival of `origin` comes to a window when it has probed those before."""
@@ -141,16 +149,15 @@ class Costing:
     def kept(self, window: int) -> float:
         """Tuples in a window's structure when it is probed: periodic removal leaves, on average,
         half of what expires in an interval."""
-        surplus = self.rates[window] * self.interval / 2 if self.interval is not None else 0.0
-        return self.structures[window].tuples + surplus
+        return self.structures[window].tuples + self.rates[window] * self._sweep / 2
 
     def pile(self, window: int, visits: Sequence[tuple[int, Visit]]) -> float:
         """Tuples of a window that expire from one removal to the next."""
         rate = self.rates[window]
-        if self.interval is not None:
-            return rate * self.interval
         if self.expire == "eager" or rate == 0:
             return 1.0
+        if self.expire == "periodic":
+            return rate * self._sweep
         probes = sum(self.rates[origin] * min(visit.partial, 1.0) for origin, visit in visits)
         return rate / probes if probes > 0 else inf
 
@@ -185,8 +192,12 @@ class Costing:
 
     def of_orders(self, orders: Sequence[Sequence[int]]) -> Cost:
         """What the join costs when the arrivals of each stream probe the others in its order."""
+        if len(orders) != len(self.rates):
+            raise PlanError(
+                f"each of the {len(self.rates)} streams needs an order, got {len(orders)} of them"
+            )
         for origin, order in enumerate(orders):
-            if sorted(order) != [each for each in self.streams if each != origin]:
+            if not _is_order(order, set(self.streams) - {origin}):
                 raise PlanError(
                     f"the order of stream {origin} must name every other stream once, "
                     f"got {tuple(order)}"
@@ -200,3 +211,7 @@ class Costing:
             ]
             directions.append(self.direction(window, visits))
         return Cost(tuple(directions), self.weights.unit)
+
+
+def _is_order(order: Sequence[int], streams: set[int]) -> bool:
+    return len(order) == len(streams) and set(order) == streams

@@ -29,8 +29,8 @@ __all__ = [
 
 Combination = tuple[str, str]
 
-_FARTHEST: Final = 1e9  # ratio of rates that is looked at where lines bend
-_STEP: Final = 1.1
+_FARTHEST: Final = 1e8  # ratio of rates that is looked at where lines bend
+_STEP: Final = 1.2
 _CLOSE: Final = 1 + 1e-12
 
 

@@ -93,7 +93,7 @@ def global_orders(order: Sequence[int]) -> tuple[tuple[int, ...], ...]:
 
 def order_cost(costing: Costing, order: Sequence[int]) -> Cost:
     """What a global order costs per unit time, by window."""
-    if sorted(order) != list(costing.streams):
+    if len(order) != len(costing.streams) or set(order) != set(costing.streams):
         raise PlanError(
             f"an order must name each of the streams 0 to {len(costing.streams) - 1} once, "
             f"got {tuple(order)}"
