@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import nnls
 
 __all__ = ["Fit", "fitted"]
 
@@ -22,13 +21,15 @@ _Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Fit:
-    """weights: of each count. predicted: at each point. r_squared: of the costs as they are.
-    error: the relative error of each point, below zero where too little is predicted."""
+    """weights: of each count. predicted: at each point. error: the relative error of each, below
+    zero where too little is predicted. r_squared: of the costs as they are. is_varied: whether any
+    count differs from point to point."""
 
     weights: tuple[float, ...]
     predicted: tuple[float, ...]
     error: tuple[float, ...]
     r_squared: float
+    is_varied: bool
 
     @property
     def worst(self) -> float:
@@ -52,6 +53,8 @@ def fitted(counts: Sequence[Sequence[float]], measured: Sequence[float]) -> Fit:
     counts: of each point. The first is what is fixed, and the second is kept if it is the same
     everywhere; so no two of the rest may be.
     """
+    from scipy.optimize import nnls  # half a second to import, and seldom needed
+
     table: _Numbers = np.array(counts, np.float64)
     costs: _Numbers = np.array(measured, np.float64)
     used = np.ones(table.shape[1], np.bool_)
@@ -69,4 +72,5 @@ def fitted(counts: Sequence[Sequence[float]], measured: Sequence[float]) -> Fit:
         tuple(predicted.tolist()),
         tuple((predicted / costs - 1).tolist()),
         r_squared,
+        bool(np.ptp(table[:, used], axis=0).any()),
     )

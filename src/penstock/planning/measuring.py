@@ -11,6 +11,7 @@ machine does can only add to it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from time import thread_time_ns
 from typing import Final
@@ -142,6 +143,10 @@ class Subject:
     def update_ns(self) -> float:
         """What it takes to let one tuple in and one out."""
         return self._enter(_UPDATES) / _UPDATES
+
+    def probe(self, keys: Iterable[int]) -> int:
+        """How many tuples probes for these keys find."""
+        return _probe_all(self.windows.state, np.fromiter(keys, np.int64), self._found)
 
     def probe_ns(self) -> float:
         """What one probe takes."""
