@@ -1,9 +1,9 @@
 """What a join of two streams costs, by the structures its windows are kept in (Kang et al.).
 
 The direction from left to right is what it costs to have the right window: arrivals of the left
-stream probe it, its own are inserted, and as many removed. It does not depend on the left window,
-so any two structures may be combined. HN of the paper is hash on the left window and a scan of
-the right one.
+stream probe it, its own are inserted, and as many removed. It does not depend on what the left
+window is kept in, so any two structures may be combined. HN of the paper is hash on the left window
+and a scan of the right one.
 """
 
 from __future__ import annotations
