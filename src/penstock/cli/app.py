@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
+from penstock.cli.calibrate import run_calibrate
 from penstock.cli.demo import run_demo
 from penstock.cli.demo_embedded import run_embedded_demo
 from penstock.cli.display import failures_shown
@@ -309,3 +310,24 @@ def demo(
             return
         code = run_demo(rows or _SPARK_ROWS, seed, seconds)
     raise typer.Exit(code)
+
+
+@app.command("calibrate", cls=_Command)
+def calibrate(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer runs and smaller windows: rougher, in seconds.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print weights, fit and measurements as JSON.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="HTML file for a plot of what was measured."),
+    ] = None,
+) -> None:
+    """Measure what indexes cost on this machine, and plan with that from now on.
+
+    The weights are kept in the user's cache. It takes about a minute, the first time.
+    """
+    with failures_shown():
+        run_calibrate(quick, as_json, plot)

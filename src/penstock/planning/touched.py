@@ -35,8 +35,8 @@ from penstock.errors import PlanError
 from penstock.planning.weights import STRUCTURES
 
 __all__ = [
-    "EXPIRE_MODES", "MODELS", "NODE_ENTRIES", "Structure", "insert_touched", "number",
-    "probe_touched", "removal_touched",
+    "EXPIRE_MODES", "MODELS", "NODE_ENTRIES", "Structure", "insert_scattered", "insert_touched",
+    "number", "probe_scattered", "probe_touched", "removal_scattered", "removal_touched",
 ]  # fmt: skip
 
 MODELS: Final = ("kang2003", "kang2002", "penstock")
@@ -171,3 +171,23 @@ def removal_touched(
         return 1.0
     scanned = structure.bucket * kept / structure.tuples
     return scanned if expire == "eager" else scanned * min(1.0, structure.buckets / pile)
+
+
+def probe_scattered(structure: Structure, model: str, matches: float, kept: float) -> float:
+    """Of the tuples that a probe touches, those that are anywhere in the window, and so may be
+    far. Those of a scan are one behind the other, and come before they are asked for."""
+    if structure.is_empty or structure.index == "scan":
+        return 0.0
+    if structure.is_tree:  # the end of the way down, and the tuples that it leads to
+        return 1.0 + matches * kept / structure.tuples
+    return probe_touched(structure, model, matches, kept)
+
+
+def insert_scattered(structure: Structure) -> float:
+    """Of what an insertion touches, what is anywhere: the place in the index."""
+    return 0.0 if structure.index == "scan" else 1.0
+
+
+def removal_scattered(structure: Structure) -> float:
+    """The same of a removal, of which only trees are told."""
+    return 1.0 if structure.is_tree else 0.0

@@ -3,8 +3,10 @@
 Kang, Naughton and Viglas count the tuples that a probe or an update touches, and multiply them by
 a weight of the structure that was touched. Their two papers measured theirs on the machines of
 2002 and 2003; Golab and Özsu count the tuples and stop there. All three are rows of `WEIGHTS`.
-Weights measured elsewhere have the same form, and fixed parts besides: what a probe or an update
-costs before it has touched anything.
+Weights measured elsewhere have the same form, and more parts: what a probe or an update costs
+before it has touched anything, and what a tuple costs more that has to be fetched from beyond the
+processor's cache. The cache holds so many tuples of a window; of those that are touched anywhere
+in a larger one, the share that it does not hold is far.
 
 Invariant: weights are finite, and not below zero.
 """
@@ -27,12 +29,15 @@ UNITS: Final = ("s", "ns", "tuples")
 @dataclass(frozen=True)
 class Weight:
     """Of one structure. search, update: of each tuple that a probe or an update touches.
-    per_probe, per_update: of each probe, and of each tuple that is inserted or removed."""
+    per_probe, per_update: of each probe, and of each tuple that is inserted or removed.
+    far_search, far_update: of each tuple touched that is far."""
 
     search: float
     update: float
     per_probe: float = 0.0
     per_update: float = 0.0
+    far_search: float = 0.0
+    far_update: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -45,24 +50,32 @@ class Weight:
                     f"a weight must be a number that is not below zero, got {name}={value!r}"
                 )
 
-    def of_probe(self, touched: float) -> float:
-        """The cost of a probe that touches so many tuples."""
-        return self.per_probe + self.search * touched
+    def of_probe(self, touched: float, far: float = 0.0) -> float:
+        """The cost of a probe that touches so many tuples, some of them far."""
+        return self.per_probe + self.search * touched + self.far_search * far
 
-    def of_update(self, touched: float) -> float:
+    def of_update(self, touched: float, far: float = 0.0) -> float:
         """The cost of inserting or removing a tuple, which touches so many."""
-        return self.per_update + self.update * touched
+        return self.per_update + self.update * touched + self.far_update * far
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A set of weights, in one unit. A structure that was not measured is left out."""
+    """A set of weights, in one unit. A structure that was not measured is left out. cached: tuples
+    of a window that the processor's cache holds; None where no tuple is far."""
 
     name: str
     unit: str
     structures: Mapping[str, Weight]
+    cached: float | None = None
 
     def __post_init__(self) -> None:
+        if self.cached is not None and not (
+            isinstance(self.cached, int | float) and isfinite(self.cached) and self.cached > 0
+        ):
+            raise PlanError(
+                f"the cache holds a number of tuples above zero, or None, got {self.cached!r}"
+            )
         if self.unit not in UNITS:
             raise PlanError(f"weights are in one of {UNITS}, got {self.unit!r}")
         for index, weight in self.structures.items():
@@ -83,10 +96,21 @@ class Weights:
             )
         return self.structures[index]
 
+    def far_share(self, tuples: float) -> float:
+        """The share of so many tuples that the cache does not hold."""
+        if self.cached is None or tuples <= self.cached:
+            return 0.0
+        return 1.0 - self.cached / tuples
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
         structures = {index: asdict(weight) for index, weight in self.structures.items()}
-        return {"name": self.name, "unit": self.unit, "structures": structures}
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "structures": structures,
+            "cached": self.cached,
+        }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Weights:
@@ -95,7 +119,7 @@ class Weights:
             structures = {
                 index: Weight(**weight) for index, weight in dict(stored["structures"]).items()
             }
-            return cls(str(stored["name"]), stored["unit"], structures)
+            return cls(str(stored["name"]), stored["unit"], structures, stored.get("cached"))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, PlanError):
                 raise
