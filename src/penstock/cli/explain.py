@@ -83,7 +83,10 @@ def run_explain(request: ExplainRequest) -> None:
     if request.as_json:
         out.print(explanation.to_json(), soft_wrap=True, markup=False)
         return
-    out.print(rendered(explanation))
+    if out.is_terminal:
+        out.print(rendered(explanation))
+    else:
+        say(out, str(explanation))
     if request.plot is not None:
         say(err, f"plot in {request.plot}")
 

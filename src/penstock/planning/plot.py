@@ -17,6 +17,7 @@ from penstock.errors import PlanError
 from penstock.model.plan import Index
 from penstock.planning.plan_costs import Indexes, PlanCosts
 from penstock.planning.rate_shift import rates_at
+from penstock.planning.text import shown_ratio
 
 if TYPE_CHECKING:
     from penstock.planning.explanation import Explanation
@@ -144,8 +145,8 @@ def _figure(explanation: Explanation, lines: Lines) -> Any:
         for place in range(len(lines.ratios))
     )
     figure = go.Figure()
-    for label, costs in sorted(lines.costs.items(), key=lambda each: min(each[1])):
-        wins = label in winners
+    for label in [*winners, *(each for each in lines.costs if each not in winners)]:
+        costs, wins = lines.costs[label], label in winners
         colour = _COLOURS[list(winners).index(label) % len(_COLOURS)] if wins else "#c8ccd0"
         figure.add_scatter(
             x=lines.ratios,
@@ -161,7 +162,12 @@ def _figure(explanation: Explanation, lines: Lines) -> Any:
     ]
     _mark_crossovers(figure, lines, heights)
     now = lines.ratios[len(lines.ratios) // 2]
-    figure.add_vline(x=now, line={"color": _STRONG, "width": 1}, annotation_text="now")
+    figure.add_vline(x=now, line={"color": _STRONG, "width": 1})
+    # On an axis of powers an annotation stands at the power.
+    figure.add_annotation(
+        x=log10(now), y=1, yref="paper", yanchor="bottom", text=f"now {shown_ratio(now)}",
+        showarrow=False,
+    )  # fmt: skip
     per = "tuples touched" if explanation.unit == "tuples" else f"{explanation.unit} of work"
     low, high = min(heights), max(heights)
     figure.update_layout(
@@ -178,6 +184,7 @@ def _figure(explanation: Explanation, lines: Lines) -> Any:
             "type": "log",
             "title": f"{per} for each second of event time",
             "exponentformat": "SI",
+            "dtick": "D2",
             # What is far above the cheapest is no choice: it may be zoomed out to.
             "range": [log10(low / 1.6), log10(high * 12)] if low > 0 else None,
         },
@@ -201,7 +208,7 @@ def _mark_crossovers(figure: Any, lines: Lines, heights: list[float]) -> None:
         y=marks,
         mode="markers+text",
         name="crossovers",
-        text=[f"{ratio:.3g}" for ratio in ratios],
+        text=[shown_ratio(ratio) for ratio in ratios],
         textposition="bottom center",
         marker={"size": 9, "color": _STRONG, "symbol": "diamond"},
         hovertext=[

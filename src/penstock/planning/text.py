@@ -15,7 +15,7 @@ from penstock.planning.rate_shift import FARTHEST, MOST_STREAMS
 if TYPE_CHECKING:
     from penstock.planning.explanation import Alternative, Explanation
 
-__all__ = ["as_text", "difference", "rendered", "shown_cost"]
+__all__ = ["as_text", "difference", "rendered", "shown_cost", "shown_ratio"]
 
 _WIDTH: Final = 100
 _WORDS_OF_EXPIRE: Final = {
@@ -53,6 +53,11 @@ def shown_cost(cost: float, unit: str) -> str:
         if seconds >= size:
             return f"{seconds / size:,.4g} {name}"
     return f"{seconds / 1e-9:.4g} ns"
+
+
+def shown_ratio(ratio: float) -> str:
+    """Of two rates."""
+    return f"{ratio:.3g}" if ratio < 1_000 else f"{ratio:,.0f}"
 
 
 def _part(title: str, body: RenderableType | None) -> list[RenderableType]:
@@ -160,11 +165,11 @@ def _crossovers(explanation: Explanation) -> RenderableType | None:
         rates = f"{each.streams[0]} / {each.streams[1]}"
         if not turns:
             table.add_row(
-                rates, _ratio(each.ratio), "never", f"(not within a factor of {FARTHEST:,.0f})"
+                rates, shown_ratio(each.ratio), "never", f"(not within a factor of {FARTHEST:,.0f})"
             )
         for place, (ratio, then) in enumerate(turns):
-            first = (rates, _ratio(each.ratio)) if place == 0 else ("", "")
-            table.add_row(*first, _ratio(ratio), difference(explanation, then))
+            first = (rates, shown_ratio(each.ratio)) if place == 0 else ("", "")
+            table.add_row(*first, shown_ratio(ratio), difference(explanation, then))
     return table
 
 
@@ -208,10 +213,6 @@ def _index(index: str | tuple[str, ...]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:,.3g}"
-
-
-def _ratio(ratio: float) -> str:
-    return f"{ratio:.3g}" if ratio < 1_000 else f"{ratio:,.0f}"
 
 
 def _size(size: float) -> str:
