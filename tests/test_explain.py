@@ -163,6 +163,15 @@ def test_the_text_of_an_explanation() -> None:
     assert all(line == line.rstrip() and len(line) <= 100 for line in text.splitlines())
 
 
+def test_the_text_in_the_documentation_is_true() -> None:
+    page = Path(__file__).parents[1] / "docs" / "planning.md"
+    _, section = page.read_text(encoding="utf-8").split("## A plan you can read")
+    code, shown = re.findall(r"```(?:python|text)\n(.*?)\n```", section, re.DOTALL)[:2]
+    told: dict[str, Any] = {}
+    exec(code.replace("print(plan)", ""), told)  # noqa: S102  the page's own example
+    assert str(told["plan"]) == shown
+
+
 def test_costs_are_told_in_units_that_suit_them() -> None:
     assert re.match(r"[\d.]+ µs for each second of event time, [\d.e-]+ % of one core", str(
         QUERY.explain(WORKLOAD, weights="penstock")

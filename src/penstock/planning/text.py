@@ -178,11 +178,11 @@ def _rest(explanation: Explanation) -> Table:
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     ways = [
-        f"{_WORDS_OF_EXPIRE[mode]} it would cost {shown_cost(cost, explanation.unit)} in all"
+        f"{_WORDS_OF_EXPIRE[mode]} {shown_cost(cost, explanation.unit)}"
         for mode, cost in explanation.expire_costs.items()
         if mode != explanation.expire
     ]
-    table.add_row("tuples leave", f"{explanation.expire}ly; {', '.join(ways)}")
+    table.add_row("tuples leave", f"{explanation.expire}ly; the plan would cost {', '.join(ways)}")
     where = explanation.partitioning
     count = {0: "", 1: ", one bucket for each shuffle partition"}.get(
         where.buckets, f", {where.buckets} buckets for each shuffle partition"
