@@ -443,6 +443,30 @@ def test_chosen_and_rejected_plans_give_the_same_answer(
             assert rows(running.push(given_in)) == wanted
 
 
+def test_the_same_plan_is_taken_embedded_restored_and_on_spark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operator = pytest.importorskip("penstock.spark.operator")
+    query = join(2, "100 seconds")
+    workload = ps.Workload({"a": 1000, "b": 0.001}, distinct=1000)
+    taken = []
+    monkeypatch.setattr(operator, "join_on_spark", lambda _, __, plan, ___: taken.append(plan))
+    query.on_spark(workload=workload)
+    with query.start(workload) as running:
+        taken.append(running.plan)
+        saved = running.snapshot()
+    with query.restore(saved, workload=workload) as running:
+        taken.append(running.plan)
+    assert taken == [best(query, workload).plan(query)] * 3
+    assert [paths[0].name for paths in taken[0].indexes] == ["scan", "scan"]
+
+
+def test_limits_do_not_shrink_what_is_only_assumed() -> None:
+    """They may be raised while the join runs, and its indexes stay."""
+    choice = best(join(), limits=ps.Limits(memory="2 rows"), weights="penstock")
+    assert indexes_of(choice) == ["hash", "hash"]
+
+
 def test_loads_are_numbers_of_the_workload() -> None:
     load = load_of(join(2, "10 seconds"), ps.Workload({"a": 4, "b": 2}, distinct=8))
     assert load.tuples == (40, 20)

@@ -40,10 +40,15 @@ class Case:
         workload = self.workload if rates is None else replace(self.workload, rates=dict(rates))
         return load_of(self.query, workload)
 
-    def load(self, rates: Mapping[str, float] | None = None) -> Load:
+    def left(self, rates: Mapping[str, float] | None = None) -> Load:
         """What is left of it under limits."""
         load = self.whole(rates)
         return load if self.limits is None else within(load, self.limits)
+
+    def load(self, rates: Mapping[str, float] | None = None) -> Load:
+        """What is planned for: what is left, where it is known what there is. A guess stays on the
+        safe side: limits may be raised while a join runs, and its indexes stay."""
+        return self.whole(rates) if self.is_assumed else self.left(rates)
 
     def planner(self, rates: Mapping[str, float] | None = None) -> Planner:
         """Looks for its plan."""

@@ -138,11 +138,11 @@ def explained(case: Case, partitioning: Partitioning) -> Explanation:
     query, names = case.query, case.query.names
     planner = case.planner()
     chosen = planner.choose()
-    load, whole = planner.costs.load, case.whole()
+    load, left, whole = planner.costs.load, case.left(), case.whole()
     removals = {"on_probe": None, "periodic": _INTERVAL_S}
     live = {
         name: min(case.workload.live_tuples(query, name), kept if kept < wanted else float("inf"))
-        for name, kept, wanted in zip(names, load.tuples, whole.tuples, strict=True)
+        for name, kept, wanted in zip(names, left.tuples, whole.tuples, strict=True)
     }
     return Explanation(
         **_named(case, chosen),
@@ -178,16 +178,16 @@ def explained(case: Case, partitioning: Partitioning) -> Explanation:
         if case.limits is None
         else {
             name: BudgetShare(
-                load.tuples[stream],
+                left.tuples[stream],
                 whole.tuples[stream],
-                load.probe_rates[stream],
+                left.probe_rates[stream],
                 whole.rates[stream],
             )
             for stream, name in enumerate(names)
         },
         live_rows=live,
         live_bytes={
-            name: live[name] * tuple_bytes(load, stream, chosen.indexes[stream])
+            name: live[name] * tuple_bytes(left, stream, chosen.indexes[stream])
             for stream, name in enumerate(names)
         },
         rates=dict(zip(names, whole.rates, strict=True)),
