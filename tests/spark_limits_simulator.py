@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.model.limits import POLICIES, Memory
+from penstock.model.limits import DROPS, POLICIES, Memory
 from penstock.spark.bucket import Step
 from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.limits import least_bytes
@@ -53,6 +53,11 @@ class LimitedSimulation(Simulation):
     def __init__(self, seed: int, scratch: Path) -> None:
         random = np.random.default_rng([seed, 1])
         draw = random.random()
+        service: dict[str, Any] = {}
+        if random.random() < 0.3:  # about a million rows come in a second of event time
+            service["service_rate"] = float(random.choice([1, 1e5, 1e6]))
+            service["drop"] = str(random.choice(DROPS))
+            self.joins = ("inner",)
         self.limits = ps.Limits(
             memory=f"{random.choice([0, 1, 4, 10, 30])} rows",
             shed=str(random.choice(list(POLICIES))),
@@ -61,6 +66,7 @@ class LimitedSimulation(Simulation):
             ghosts=int(random.integers(1, 8)) if draw > 0.85 else None,
             seed=seed,
             statistics="4 KiB",
+            **service,
         )
         super().__init__(seed, scratch)
         if random.random() < 0.15:
@@ -99,6 +105,7 @@ class LimitedSimulation(Simulation):
             assert done.live <= share.memory.rows
         else:
             assert done.bytes <= share.memory.bytes
+        assert self.limits.service_rate is not None or done.unprobed == 0
         assert share.ghosts is None or done.ghosts <= share.ghosts
         assert (done.lost is None) == (self.limits.loss == "off")
         self._lost += done.lost or 0.0

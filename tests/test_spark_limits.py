@@ -45,8 +45,9 @@ def long_after() -> dict[str, pa.Table]:
     [
         (SEMI, Limits("24 rows", shed="prob", pool="fixed")),
         (BAND, Limits("90 rows", shed="life")),
+        (QUERY, Limits("90 rows", service_rate=40, drop="tuple")),
     ],
-    ids=["semi join", "without a key"],
+    ids=["semi join", "without a key", "service rate"],
 )
 def test_what_is_missing_is_counted(
     spark: SparkSession,

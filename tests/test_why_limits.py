@@ -134,3 +134,35 @@ def test_what_is_said_is_so(loss: str, data: st.DataObject) -> None:
         (text,) = bag([tuple(dict(row) for row in combination)])
         assert joined is not True or text in came
         assert joined is not False or text not in came
+
+
+def test_a_tuple_that_did_not_look() -> None:
+    """What comes after it meets it."""
+    join = QUERY.start(limits=ps.Limits(service_rate=1))
+    join.push(a=rows((1, 1)))
+    join.push(b=rows((2, 1)))
+    assert join.metrics.unprobed == 1
+    answer = why(join, (1, 1), (2, 1))
+    assert answer.joined is None
+    assert "b: has arrived and is kept, but did not look for partners" in str(answer)
+
+
+def test_tuples_that_did_not_look_have_not_met() -> None:
+    """Not even after a restart."""
+    join = QUERY.start(limits=ps.Limits(service_rate=1))
+    join.push(a=rows((1, 7)))
+    join.push(a=rows((2, 1)), b=rows((3, 1)))
+    assert join.metrics.unprobed == 2
+    again = QUERY.restore(join.snapshot(), limits=ps.Limits(service_rate=1))
+    for each in (join, again):
+        assert why(each, (2, 1), (3, 1)).joined is False
+
+
+def test_a_tuple_that_was_dropped_when_it_came() -> None:
+    join = QUERY.start(limits=ps.Limits(service_rate=1, drop="tuple"))
+    join.push(a=rows((1, 1)))
+    join.push(b=rows((2, 1)))
+    answer = why(join, (1, 1), (2, 1))
+    assert answer.joined is False
+    assert "b: was dropped when it came" in str(answer)
+    assert "service_rate=1" in str(answer)

@@ -58,7 +58,7 @@ def explain(
     gone = [each for each in tuples if each.fate in _LOST or _was_shed_before(each, latest)]
     bad = [fate_text(each) for each in gone]
     good = [fate_text(each) for each in tuples if each not in gone]
-    if failed or bad:
+    if failed or bad or all(each.fate is Known.UNPROBED for each in tuples):
         return Why(False, (*failed, *bad, *undecided, *held, *good))
     good += [f"{other}: no tuple given; these join if one of it fits too" for other in others]
     are_live = all(each.fate is Known.LIVE for each in tuples)
@@ -68,7 +68,7 @@ def explain(
 
 def _was_shed_before(each: Described, latest: int) -> bool:
     """Whether a tuple was gone when the latest came, as far as times tell."""
-    return each.shed is not None and each.shed.instant < latest
+    return each.shed is not None and (each.shed.at_once or each.shed.instant < latest)
 
 
 def _told_of_keys(tuples: Sequence[Described]) -> list[Told]:

@@ -17,14 +17,14 @@ from penstock.engine.words import tuple_words
 from penstock.model.access import Equal
 from penstock.runtime.metrics import time_text
 from penstock.shedding.saved import save_ghosts
-from penstock.state.arena import RANK_SHIFT
+from penstock.state.arena import RANK_SHIFT, UNPROBED
 from penstock.state.levels import worth_of
 from penstock.state.storage import as_kept
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
 
-__all__ = ["Shed", "may_be_forgotten", "shed_of"]
+__all__ = ["Shed", "is_unprobed", "may_be_forgotten", "shed_of"]
 
 _RARE: Final = 1e-3  # what comes less often has not come
 _FOR: Final = {
@@ -39,10 +39,19 @@ _FOR: Final = {
 
 @dataclass(frozen=True)
 class Shed:
-    """instant: the event time it was shed at. reason: why it and no other, in words."""
+    """instant: the event time it was shed at. reason: why it and no other, in words. at_once:
+    whether it was, before it met anything."""
 
     instant: int
     reason: str
+    at_once: bool = False
+
+
+def is_unprobed(join: Join, stream: int, index: int) -> bool:
+    """Whether a tuple of a window, its index from the oldest, did not look for partners."""
+    windows = join.driver.windows
+    sequences = windows.live_sequences(stream)[index : index + 1]
+    return bool(windows.marks(stream, sequences)[0] & UNPROBED)
 
 
 def may_be_forgotten(join: Join, stream: int) -> bool:
@@ -85,7 +94,12 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
         return None
     at = int(found[-1])
     instant = ghosts["instant"][at].as_py()
-    level = ghosts["marks"][at].as_py() >> RANK_SHIFT
+    marks = ghosts["marks"][at].as_py()
+    if marks & UNPROBED and shedder.limits.drop == "tuple":
+        rate = f"service_rate={shedder.limits.service_rate or 0:g}"
+        reason = f"was dropped when it came, at random, to keep within {rate}"
+        return Shed(instant, reason, at_once=True)
+    level = marks >> RANK_SHIFT
     worth = worth_of(level)
     often = f"{worth:.2g} of them in about a window's time" if worth > _RARE else "none of late"
     reason = _FOR[shedder.limits.shed].format(worth=often)

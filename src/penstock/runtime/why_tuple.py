@@ -20,7 +20,7 @@ from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
 from penstock.runtime.intake import event_times
 from penstock.runtime.why_line import Line, line_of
-from penstock.runtime.why_shed import Shed, may_be_forgotten, shed_of
+from penstock.runtime.why_shed import Shed, is_unprobed, may_be_forgotten, shed_of
 from penstock.runtime.why_where import passes_filters, where_columns
 from penstock.state.arena import Flags
 from penstock.state.keys import as_kind, key_words
@@ -36,6 +36,7 @@ class Known(Enum):
     """What can be known of a tuple."""
 
     LIVE = "live"
+    UNPROBED = "unprobed"
     WAITING = "waiting"
     LATE = "late"
     BEHIND = "behind"
@@ -77,6 +78,8 @@ class Described:
 
 _FATES = {
     Known.LIVE: "has arrived and is kept",
+    Known.UNPROBED: "has arrived and is kept, but did not look for partners when it came, to keep "
+    "within the service rate: only those that came after it have met it",
     Known.WAITING: "has arrived, and waits for the watermark to pass its time",
     Known.LATE: "arrived late, behind the watermark, and was dropped",
     Known.EXPIRED: "no longer in its window: {ended}; it has expired, or it would be late now",
@@ -159,6 +162,8 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
         fate = Known.FILTERED
     elif index is not None:
         fate = Known.LIVE if index < line.live else Known.WAITING
+        if fate is Known.LIVE and is_unprobed(join, stream, index):
+            fate = Known.UNPROBED
     elif ts is None:
         fate = Known.UNTIMED if has_key else Known.KEYLESS
     else:

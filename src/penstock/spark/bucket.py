@@ -57,7 +57,7 @@ class Step:
 
     Under limits, ghosts: how many it has. shed, lost, lost_variance: what this step adds to the
     tuples that were shed, to the results lost without them, and to the variance of these; None
-    when they are not counted.
+    when they are not counted. unprobed: to the tuples that did not look for partners.
     """
 
     results: pa.Table
@@ -70,6 +70,7 @@ class Step:
     shed: int = 0
     lost: float | None = 0.0
     lost_variance: float | None = 0.0
+    unprobed: int = 0
 
 
 def with_guests(
@@ -275,6 +276,7 @@ def _with_losses(step: Step, was: Manifest, shedder: Shedder) -> Step:
         step,
         ghosts=shedder.ghosts.held,
         shed=now.shed - was.shed,
+        unprobed=now.unprobed - was.unprobed,
         lost=now.lost - was.lost if is_counted else None,
         lost_variance=now.lost_variance - was.lost_variance if is_counted else None,
     )

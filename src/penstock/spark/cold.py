@@ -81,8 +81,8 @@ class Manifest:
     is in its window.
 
     Under limits, loss: how losses are counted; None without limits. ghosts: the segments of each
-    stream's ghosts. shed: tuples that were. lost, lost_variance: results that were, and how
-    uncertain that is.
+    stream's ghosts. shed: tuples that were. unprobed: those that did not look for partners. lost,
+    lost_variance: results that were, and how uncertain that is.
     """
 
     query: Mapping[str, Any]
@@ -105,6 +105,7 @@ class Manifest:
     loss: str | None = None
     ghosts: list[list[Segment]] = field(default_factory=list)
     shed: int = 0
+    unprobed: int = 0
     lost: float = 0.0
     lost_variance: float = 0.0
 

@@ -36,7 +36,7 @@ __all__ = ["COUNTERS", "OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
 OUTPUT: Final = (
     "stream int, data binary, "
     "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint, "
-    "lost double, lost_variance double, shed bigint, ghosts bigint"
+    "lost double, lost_variance double, shed bigint, ghosts bigint, unprobed bigint"
 )
 RESULT: Final = -1  # in place of a stream: joined rows
 
@@ -159,7 +159,7 @@ class JoinProcessor(StatefulProcessor):
         # Counters are summed over the rows of all buckets: each is to count once.
         counters: tuple[Any, ...] = (
             *(step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt)),
-            *(step.lost, step.lost_variance, step.shed, step.ghosts),
+            *(step.lost, step.lost_variance, step.shed, step.ghosts, step.unprobed),
         )
         # What is not counted at all is null, in all rows.
         told = tuple(None if each is None else 0 for each in counters)

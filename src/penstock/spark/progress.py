@@ -18,7 +18,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 __all__ = ["BatchProgress", "ProgressQueue"]
 
 
-_COUNTERS: Final = ("late", "live", "bytes", "rebuilt", "shed", "ghosts")
+_COUNTERS: Final = ("late", "live", "bytes", "rebuilt", "shed", "ghosts", "unprobed")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class BatchProgress:
     rebuilt: how many of them had to be filled from segments.
     Under limits, lost: results that were lost in the batch, for want of tuples that were shed; None
     when they are not counted. lost_variance: what it adds to the variance of their sum. shed:
-    tuples that were, in the batch. ghosts: those that are remembered, as live.
+    tuples that were, in the batch. ghosts: those that are remembered, as live. unprobed: tuples of
+    the batch that did not look for partners.
     """
 
     number: int
@@ -47,6 +48,7 @@ class BatchProgress:
     lost_variance: float | None
     shed: int
     ghosts: int
+    unprobed: int
     newest_us: int | None
     spark_watermark_us: int | None
 

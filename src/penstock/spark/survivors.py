@@ -183,6 +183,7 @@ class Survivors:
     def _count(self, shedder: Shedder) -> None:
         manifest = self._manifest
         manifest.shed = int(shedder.losses.shed.sum())
+        manifest.unprobed = int(shedder.losses.unprobed.sum())
         manifest.lost = float(shedder.losses.lost.sum())
         manifest.lost_variance = shedder.losses.variance or 0.0
 

@@ -22,6 +22,7 @@ from penstock.state import directory, indexes, moves, queue, ring
 from penstock.state.arena import (
     MET,
     RECORD,
+    UNPROBED,
     WINDOW,
     State,
     Words,
@@ -156,7 +157,7 @@ class Windows:
         """Set flags on the tuples of a window, oldest first."""
         start = int(self.state.windows["ring"][number])
         places = start + (self.live_sequences(number) & (self.size(number) - 1))
-        self.state.records["marks"][places] |= marks.astype(np.int32) & MET
+        self.state.records["marks"][places] |= marks.astype(np.int32) & (MET | UNPROBED)
 
     def keys(self, number: int) -> Words:
         """The key words of a window's tuples, oldest first."""
