@@ -51,11 +51,11 @@ def some_weights(seed: int) -> Weights:
             per_probe=draw.uniform(5, 30),
             # What is touched by an update of others is always the same, and the fixed part in it.
             per_update=draw.uniform(5, 30) if is_tree else 0.0,
-            far_search=0.0 if index == "scan" else draw.uniform(1, 40),
+            far_search=draw.uniform(1, 40),
             far_update=0.0 if index == "scan" else draw.uniform(1, 40),
         )
 
-    return Weights("measured", "ns", {index: weight(index) for index in STRUCTURES}, 1 << 15)
+    return Weights("measured", "ns", {index: weight(index) for index in STRUCTURES}, 1 << 17)
 
 
 # The fit.

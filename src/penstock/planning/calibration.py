@@ -5,7 +5,7 @@ windows for each structure, from 10 tuples to 300,000, and weights that fit them
 touched at each point is counted by the model 'penstock' of `planning.touched`, so the weights are
 good with that model and with no other.
 
-How many tuples the cache holds is one number for all structures: the one, of powers of two, with
+Of how large a window half is far is one number for all structures: the one, of powers of two, with
 which they fit best.
 """
 
@@ -40,11 +40,11 @@ _MODEL: Final = "penstock"
 WINDOWS: Final = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 _MATCHES: Final = (1, 8)
 _CHAINS: Final = (2, 10)  # of buckets
-_CACHES: Final = tuple(1 << power for power in range(10, 19))
-_IN_A_ROW: Final = 3  # runs of one window before it is the next one's turn
+_CACHES: Final = tuple(1 << power for power in range(14, 20))
+_IN_A_ROW: Final = 8  # runs of one window before it is the next one's turn: it has its cache back
 _MOST_TUPLES: Final = 1 << 20
 
-ROUNDS: Final = 5
+ROUNDS: Final = 3
 QUICK_ROUNDS: Final = 1
 
 
