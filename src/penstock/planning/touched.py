@@ -9,8 +9,8 @@ Three models of the same five structures:
                key, so that a probe touches what it finds; links are not told that a tuple is gone,
                so that a removal touches the record at the tail of the ring, and only trees do more.
                The way down a tree is a binary search, whatever its nodes: it compares with log2 of
-               the window, and the matches are walked through. A scan comes to a match as a
-               surprise, which takes it as long as `_SURPRISE` tuples that are none.
+               the window, and the matches are walked through. A scan reads tuples by eights, and
+               those among which there is a match once more, one by one.
 
 Symbols of the papers: B is `tuples`, |B| is tuples / bucket, N is `node`.
 
@@ -46,7 +46,7 @@ EXPIRE_MODES: Final = ("eager", "on_probe", "periodic")
 NODE_ENTRIES: Final = 125  # of a node of the trees of penstock.state
 
 _TREES: Final = ("bplus_tree", "t_tree")
-_SURPRISE: Final = 4.0
+_EIGHT: Final = 8
 _DIGITS: Final = 9  # rate times time is seldom whole where it should be
 
 
@@ -132,7 +132,7 @@ def probe_touched(structure: Structure, model: str, matches: float, kept: float)
         return 0.0
     swollen = kept / structure.tuples
     if structure.index == "scan":
-        return kept + (_SURPRISE * matches * swollen if model == "penstock" else 0.0)
+        return kept + (_EIGHT * matches * swollen if model == "penstock" else 0.0)
     if structure.is_tree:
         walked = matches * swollen if model == "penstock" else 0.0
         return _descent(structure, kept, model) + walked

@@ -156,17 +156,18 @@ WEIGHTS: Final[dict[str, Weights]] = {
     ),
     "tuples": Weights("tuples", "tuples", _alike(Weight(1.0, 0.0))),
     # Of the structures of penstock.state, with the model 'penstock': measured by `penstock
-    # calibrate` on a server processor of 2023 with 2 MiB of second-level cache.
+    # calibrate` on a virtual machine of two cores, a server processor with 2 MiB of cache a core.
     "penstock": Weights(
         "penstock",
         "ns",
         {
-            "scan": Weight(1.0, 3.0, 5.0, 3.0),
-            "hash": Weight(5.0, 8.0, 10.0, 3.0),
-            "buckets": Weight(4.0, 5.0, 8.0, 3.0),
-            "bplus_tree": Weight(3.0, 6.0, 15.0, 15.0),
-            "t_tree": Weight(4.0, 8.0, 15.0, 15.0),
+            "scan": Weight(1.2, 5.0, 18.4, far_search=0.23),
+            "hash": Weight(6.6, 10.0, 19.9, far_search=144.0, far_update=23.0),
+            "buckets": Weight(5.5, 6.4, 28.1, far_search=101.0, far_update=7.0),
+            "bplus_tree": Weight(5.1, 8.5, 8.2, far_search=102.0, far_update=160.0),
+            "t_tree": Weight(5.0, 9.6, 9.7, 0.9, far_search=138.0, far_update=395.0),
         },
+        cached=1 << 19,
     ),
 }
 
