@@ -426,7 +426,7 @@ def demo(
 @app.command("calibrate", cls=_Command)
 def calibrate(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer runs and smaller windows: rougher, in seconds.")
+        bool, typer.Option("--quick", help="Fewer runs and windows: rougher, in seconds.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print weights, fit and measurements as JSON.")

@@ -16,6 +16,7 @@ from penstock.cli.errors import CommandError, first_line
 from penstock.planning.calibration import (
     QUICK_ROUNDS,
     ROUNDS,
+    SCAN_RATIOS,
     WINDOWS,
     Calibration,
     calibrate,
@@ -26,8 +27,7 @@ from penstock.planning.weights import STRUCTURES, WEIGHTS
 
 __all__ = ["run_calibrate"]
 
-# Without the largest: enough for all but what is beyond the cache.
-_QUICK_WINDOWS: Final = WINDOWS[:-2]
+_QUICK_WINDOWS: Final = WINDOWS[::3]  # the smallest and the largest among them
 
 
 def run_calibrate(quick: bool, as_json: bool, plot: Path | None) -> None:
@@ -69,12 +69,10 @@ def _show(console: Console, found: Calibration) -> None:
     console.print(weight_table(found.weights, SHIPPED))
     console.print(fit_table(found))
     console.print(ratio_table([found.weights, WEIGHTS["kang2003"], WEIGHTS["kang2002"]]))
-    limit = scan_limit(found.weights)
-    if limit:
-        say(
-            console,
-            f"with equal rates and keys that all differ, a scan is the cheaper one in windows of "
-            f"up to {limit:,} tuples, and hash in all that are larger",
-        )
-    else:
-        say(console, "with equal rates and keys that all differ, hash is always the cheaper one")
+    for ratio in SCAN_RATIOS:
+        limit = scan_limit(found.weights, ratio)
+        when = "as often as probed" if ratio == 1 else f"{ratio} times as often as probed"
+        what = f"up to {limit:,} tuples a scan is cheaper, beyond that hash"
+        if limit == 0:
+            what = "hash is always cheaper than a scan"
+        say(console, f"a window that is updated {when}: {what}")

@@ -35,7 +35,7 @@ def weight_table(weights: Weights, shipped: Weights) -> Table:
         own, other = asdict(weights.of(index)), asdict(shipped.of(index))
         table.add_row(index, *(f"{own[part]:.1f} ({other[part]:.1f})" for part in _PARTS))
     table.caption = (
-        f"far is what the cache does not hold of a window of more than {weights.cached:,.0f} tuples"
+        f"far is what the processor's caches do not hold: half of {weights.cached:,.0f} tuples"
     )
     table.caption_justify = "left"
     return table

@@ -5,7 +5,7 @@ windows for each structure, from 10 tuples to 300,000, and weights that fit them
 touched at each point is counted by the model 'penstock' of `planning.touched`, so the weights are
 good with that model and with no other.
 
-How many tuples the cache holds is one number for all structures: the one, of powers of two, with
+Of how large a window half is far is one number for all structures: the one, of powers of two, with
 which they fit best.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Final
 
-from penstock.planning.binary import binary_cost
+from penstock.planning.binary import binary_breakdown
 from penstock.planning.fit import Fit, fitted
 from penstock.planning.measuring import Point, Subject
 from penstock.planning.touched import (
@@ -32,19 +32,20 @@ from penstock.planning.touched import (
 from penstock.planning.weights import STRUCTURES, Weight, Weights
 
 __all__ = [
-    "QUICK_ROUNDS", "ROUNDS", "WINDOWS", "Calibration", "Measured", "calibrate", "fit_weights",
-    "points", "scan_limit",
+    "QUICK_ROUNDS", "ROUNDS", "SCAN_RATIOS", "WINDOWS", "Calibration", "Measured", "calibrate",
+    "fit_weights", "points", "scan_limit",
 ]  # fmt: skip
 
 _MODEL: Final = "penstock"
 WINDOWS: Final = (10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000)
 _MATCHES: Final = (1, 8)
 _CHAINS: Final = (2, 10)  # of buckets
-_CACHES: Final = tuple(1 << power for power in range(10, 19))
-_IN_A_ROW: Final = 3  # runs of one window before it is the next one's turn
+_CACHES: Final = tuple(1 << power for power in range(14, 20))
+_IN_A_ROW: Final = 8  # runs of one window before it is the next one's turn: it has its cache back
 _MOST_TUPLES: Final = 1 << 20
 
-ROUNDS: Final = 5
+SCAN_RATIOS: Final = (1, 10, 100)  # at which it is told where a scan wins
+ROUNDS: Final = 3
 QUICK_ROUNDS: Final = 1
 
 
@@ -80,7 +81,7 @@ class Calibration:
         """As plain values, for JSON."""
         return {
             "weights": self.weights.to_dict(),
-            "scan_limit": scan_limit(self.weights),
+            "scan_limit": {str(ratio): scan_limit(self.weights, ratio) for ratio in SCAN_RATIOS},
             "fit": {
                 index: {
                     what: {"r_squared": fit.r_squared, "worst": fit.worst, "usual": fit.usual}
@@ -187,17 +188,17 @@ def _update_counts(structure: Structure, weights: Weights) -> tuple[float, float
     return 2.0, touched, weights.far_share(tuples) * scattered
 
 
-def scan_limit(weights: Weights) -> int:
-    """The largest windows, in tuples, that are joined at least as cheaply by scans as by hash, with
-    equal rates and keys that are all different."""
+def scan_limit(weights: Weights, ratio: float = 1.0) -> int:
+    """The largest window, in tuples, that a scan serves at least as cheaply as hash when keys all
+    differ. ratio: of the tuples that enter it to the probes that it gets."""
 
     def gain(tuples: int) -> float:
         scan, hashed = (
-            binary_cost(
-                index,
+            binary_breakdown(
+                "scan",
                 index,
                 left_rate=1.0,
-                right_rate=1.0,
+                right_rate=ratio,
                 left_window=tuples,
                 right_window=tuples,
                 weights=weights,
@@ -206,7 +207,7 @@ def scan_limit(weights: Weights) -> int:
             )
             for index in ("scan", "hash")
         )
-        return hashed - scan
+        return hashed.directions[1].total - scan.directions[1].total
 
     if gain(1) < 0:
         return 0

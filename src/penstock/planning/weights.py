@@ -4,9 +4,9 @@ Kang, Naughton and Viglas count the tuples that a probe or an update touches, an
 a weight of the structure that was touched. Their two papers measured theirs on the machines of
 2002 and 2003; Golab and Özsu count the tuples and stop there. All three are rows of `WEIGHTS`.
 Weights measured elsewhere have the same form, and more parts: what a probe or an update costs
-before it has touched anything, and what a tuple costs more that has to be fetched from beyond the
-processor's cache. The cache holds so many tuples of a window; of those that are touched anywhere
-in a larger one, the share that it does not hold is far.
+before it has touched anything, and what a tuple costs more that is far: that has to be fetched from
+beyond the processor's caches. Of n tuples, n / (n + cached) are. So none is far in a small window,
+half of them in one of `cached` tuples, and at last all.
 
 Invariant: weights are finite, and not below zero.
 """
@@ -62,7 +62,7 @@ class Weight:
 @dataclass(frozen=True)
 class Weights:
     """A set of weights, in one unit. A structure that was not measured is left out. cached: tuples
-    of a window that the processor's cache holds; None where no tuple is far."""
+    of a window of which half are far; None where no tuple is."""
 
     name: str
     unit: str
@@ -74,7 +74,7 @@ class Weights:
             isinstance(self.cached, int | float) and isfinite(self.cached) and self.cached > 0
         ):
             raise PlanError(
-                f"the cache holds a number of tuples above zero, or None, got {self.cached!r}"
+                f"cached= is a number of tuples above zero, or None, got {self.cached!r}"
             )
         if self.unit not in UNITS:
             raise PlanError(f"weights are in one of {UNITS}, got {self.unit!r}")
@@ -97,10 +97,8 @@ class Weights:
         return self.structures[index]
 
     def far_share(self, tuples: float) -> float:
-        """The share of so many tuples that the cache does not hold."""
-        if self.cached is None or tuples <= self.cached:
-            return 0.0
-        return 1.0 - self.cached / tuples
+        """The share of so many tuples that is far."""
+        return 0.0 if self.cached is None else tuples / (tuples + self.cached)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
@@ -158,17 +156,18 @@ WEIGHTS: Final[dict[str, Weights]] = {
     ),
     "tuples": Weights("tuples", "tuples", _alike(Weight(1.0, 0.0))),
     # Of the structures of penstock.state, with the model 'penstock': measured by `penstock
-    # calibrate` on a server processor of 2023 with 2 MiB of second-level cache.
+    # calibrate` on a virtual machine of two cores, a server processor with 2 MiB of cache a core.
     "penstock": Weights(
         "penstock",
         "ns",
         {
-            "scan": Weight(1.0, 3.0, 5.0, 3.0),
-            "hash": Weight(5.0, 8.0, 10.0, 3.0),
-            "buckets": Weight(4.0, 5.0, 8.0, 3.0),
-            "bplus_tree": Weight(3.0, 6.0, 15.0, 15.0),
-            "t_tree": Weight(4.0, 8.0, 15.0, 15.0),
+            "scan": Weight(1.2, 5.0, 18.4, far_search=0.23),
+            "hash": Weight(6.6, 10.0, 19.9, far_search=144.0, far_update=23.0),
+            "buckets": Weight(5.5, 6.4, 28.1, far_search=101.0, far_update=7.0),
+            "bplus_tree": Weight(5.1, 8.5, 8.2, far_search=102.0, far_update=160.0),
+            "t_tree": Weight(5.0, 9.6, 9.7, 0.9, far_search=138.0, far_update=395.0),
         },
+        cached=1 << 19,
     ),
 }
 
