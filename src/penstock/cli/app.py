@@ -301,7 +301,7 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
 def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     files: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[FILES]...", help="Sample rows, one file for each stream."),
+        typer.Argument(metavar="FILES", help="Sample rows, one file for each stream."),
     ] = None,
     stream: Annotated[
         list[str] | None,
