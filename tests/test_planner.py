@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -222,6 +222,15 @@ def test_taking_turns_comes_near_the_cheapest(case: Case) -> None:
     chosen = planner.choose()
     settled = planner.improved(chosen)
     assert settled.cost.total == pytest.approx(chosen.cost.total)
+
+
+@settings(max_examples=10)
+@given(cases(5, {"key": {"on": "k"}}))
+def test_no_other_order_of_one_stream_makes_a_plan_of_five_cheaper(case: Case) -> None:
+    planner = case.planner()
+    chosen = planner.choose()
+    for other in planner.runners_up(chosen, 3):
+        assert other.cost.total >= chosen.cost.total * (1 - 1e-9)
 
 
 # What is chosen.

@@ -8,7 +8,7 @@ asks keeps its records and has no index, and a step that is linked to nothing re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
@@ -91,13 +91,17 @@ class PlanCosts:
         of_paths = [self.candidates(path) for path in self.paths if path[0] == window]
         return list(dict.fromkeys(index.name for each in of_paths for index in each))
 
+    def visits(self, origin: int, order: Sequence[int]) -> Iterator[tuple[int, int | None, Visit]]:
+        """To which windows an arrival comes, by which of their words, and how."""
+        for place, window in enumerate(order):
+            yield window, *self._visit(origin, order[:place], window)
+
     def traffic(self, orders: Orders) -> tuple[dict[Path, Visits], dict[int, Visits]]:
         """Who comes to the paths, and to windows that are read as a whole."""
         asked: dict[Path, list[tuple[int, Visit]]] = {}
         read: dict[int, list[tuple[int, Visit]]] = {}
         for origin, order in enumerate(orders):
-            for place, window in enumerate(order):
-                word, visit = self._visit(origin, order[:place], window)
+            for window, word, visit in self.visits(origin, order):
                 if word is None:
                     read.setdefault(window, []).append((origin, visit))
                 else:

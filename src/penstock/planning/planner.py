@@ -4,9 +4,10 @@ Two choices depend on each other. Given the orders in which arrivals probe, it i
 which path of which window, and every path takes the index that is cheapest for itself. Given the
 indexes, the arrivals of every stream take the order that is cheapest for themselves. Where there
 are few orders, up to four streams, all of them are gone through, and the plan is the cheapest there
-is. Beyond, both choices are made in turns until neither changes, from several beginnings: no single
-change makes that plan cheaper, but two at once might. From eight streams on orders are made by
-taking the cheapest next one, so that a join starts at once.
+is. Beyond, both choices are made in turns until neither changes, from several beginnings, and of
+five streams orders are changed one by one as long as that helps: no single change makes that plan
+cheaper, but two at once might. From eight streams on orders are made by taking the cheapest next
+one, so that a join starts at once.
 
 What a user has fixed is kept. Of plans that cost the same the usual one is taken: hash before
 trees before scan, and next always a stream that is linked. So a plan is a function of its input.
@@ -33,6 +34,7 @@ __all__ = ["Choice", "Fixed", "Planner", "fixed_of"]
 
 _FEW_ORDERS: Final = 1_296  # of four streams
 _EXACT_ORDERS: Final = 6  # streams, beyond which a good order has to do
+_CLIMBED_STREAMS: Final = 5  # 24 orders of each
 _FEW_INDEXES: Final = 4_096
 _LISTED_STREAMS: Final = 5  # 24 orders of each
 _ROUNDS: Final = 20  # two or three are usual
@@ -108,6 +110,11 @@ class Planner:
         self.costs = costs
         self.fixed = fixed
         self._best: dict[tuple[Path, Visits], tuple[float, Index]] = {}
+        # All orders are gone through by numbers: those of visits, in the order of places.
+        self._visits: dict[Visits, int] = {(): 0}
+        self._places = [*costs.paths, *((window, None) for window in costs.streams)]
+        self._numbers: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}
+        self._priced: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def choose(self) -> Choice:
         """The cheapest plan."""
@@ -156,9 +163,33 @@ class Planner:
 
     def _cost(self, orders: Orders) -> float:
         """What these orders cost with the best indexes."""
-        asked, read = self.costs.traffic(orders)
-        of_paths = (self._best_index(path, asked.get(path, ()))[0] for path in self.costs.paths)
-        return _rounded(sum(of_paths) + sum(map(self.costs.reading, read, read.values())))
+        by_place = zip(*map(self._numbered, range(len(orders)), orders), strict=True)
+        return _rounded(sum(map(self._price, range(len(self._places)), by_place)))
+
+    def _numbered(self, origin: int, order: tuple[int, ...]) -> tuple[int, ...]:
+        """The visits of one stream's arrivals to each place, by number; 0 where there are none."""
+        key = origin, order
+        if key not in self._numbers:
+            numbers = dict.fromkeys(self._places, 0)
+            for window, word, visit in self.costs.visits(origin, order):
+                visits = ((origin, visit),)
+                numbers[window, word] = self._visits.setdefault(visits, len(self._visits))
+            self._numbers[key] = tuple(numbers.values())
+        return self._numbers[key]
+
+    def _price(self, place: int, numbers: tuple[int, ...]) -> float:
+        """What these visits cost there: with the best index, or when the window is read."""
+        key = place, numbers
+        if key not in self._priced:
+            known = list(self._visits)
+            visits = sum((known[number] for number in numbers), ())
+            window, word = self._places[place]
+            self._priced[key] = (
+                self.costs.reading(window, visits)
+                if word is None
+                else self._best_index((window, word), visits)[0]
+            )
+        return self._priced[key]
 
     def _with_best_indexes(self, orders: Orders) -> Choice:
         asked, read = self.costs.traffic(orders)
@@ -205,7 +236,19 @@ class Planner:
             {path: each[min(place, len(each) - 1)] for path, each in candidates.items()}
             for place in range(max(map(len, candidates.values())))
         )
-        return [self._settled(self._by_window(each), usual) for each in beginnings]
+        settled = [self._settled(self._by_window(each), usual) for each in beginnings]
+        return settled if len(usual) > _CLIMBED_STREAMS else [*map(self._climbed, settled)]
+
+    def _climbed(self, orders: Orders) -> Orders:
+        """On from these, as long as another order of one stream is cheaper with the indexes that
+        are best then."""
+        best, cost = orders, self._cost(orders)
+        for origin, given in enumerate(self.fixed.orders):
+            for order in permutations(orders[origin]) if given is None else ():
+                other = (*orders[:origin], order, *orders[origin + 1 :])
+                if self._cost(other) < cost:
+                    best, cost = other, self._cost(other)
+        return orders if best == orders else self._climbed(best)
 
     def _usual(self) -> list[tuple[int, ...]]:
         streams = len(self.fixed.orders)
