@@ -9,10 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.model.limits import Limits
-from penstock.model.plan import Indexes, Plan
+from penstock.model.plan import Indexes
 from penstock.model.query import Query
+from penstock.model.workload import Workload
+from penstock.planning.case import case_of, plan_for
+from penstock.planning.explanation import Explanation, explained
+from penstock.planning.weights import Weights
 from penstock.runtime import snapshot
 from penstock.runtime.join import Join
+from penstock.spark.partitioning import partitioning
 
 __all__ = ["WindowJoin"]
 
@@ -42,8 +47,38 @@ class WindowJoin(Query):
         all columns, named `stream_column`, when not given.
     """
 
+    def explain(
+        self,
+        workload: Workload | None = None,
+        *,
+        indexes: Indexes | None = None,
+        probe_orders: Mapping[str, Sequence[str]] | None = None,
+        limits: Limits | None = None,
+        weights: str | Weights | None = None,
+    ) -> Explanation:
+        """The plan that would be run, what it costs, what else there is, and where that would be
+        better. Print it, or take it apart.
+
+        workload: what is known of the streams, as given, measured by `penstock profile`, or taken
+            from a running join by `join.workload()`. Without, rates are taken to be equal and
+            windows to be large.
+        indexes, probe_orders, limits: as in `start`; what is given is kept, and costed.
+        weights: 'penstock', 'kang2003', 'kang2002', 'tuples' or Weights; those that were measured
+            on this machine when not given, or else 'penstock'.
+        """
+        case = case_of(
+            self,
+            workload,
+            indexes=indexes,
+            probe_orders=probe_orders,
+            limits=limits,
+            weights=weights,
+        )
+        return explained(case, partitioning(self, pooled=limits is not None))
+
     def start(
         self,
+        workload: Workload | None = None,
         *,
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
@@ -53,23 +88,26 @@ class WindowJoin(Query):
     ) -> Join:
         """Run it in this process.
 
+        workload: what is known of the streams, for the planner; `explain` tells what comes of it.
         indexes: 'hash', 'buckets', 'buckets(4096)', 'bplus_tree', 't_tree' or 'scan', for all
-            windows or by stream. The answer does not depend on it. When not given, hash for
-            what must be equal and bplus_tree for what is compared by order.
-        probe_orders: by stream, the others in the order its arrivals probe them.
+            windows or by stream. The answer does not depend on it. When not given, the cheapest.
+        probe_orders: by stream, the others in the order its arrivals probe them; when not given,
+            the cheapest.
         schemas: of streams, so that results are typed before a stream's first batch; an outer
             join cannot fill the columns of a stream with nulls before it knows them.
         clock: seconds, for idle timeouts, and since 1970 for times of arrival; the system's
             clocks when not given.
         limits: of memory; what goes when it is not enough, and what is counted of that.
         """
-        return Join(self, Plan.of(self, indexes, probe_orders, limits), schemas, clock)
+        plan = plan_for(self, workload, indexes, probe_orders, limits)
+        return Join(self, plan, schemas, clock)
 
     def on_spark(  # noqa: PLR0913  # by keyword only
         self,
         frames: Mapping[str, Any] | None = None,
         /,
         *,
+        workload: Workload | None = None,
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         buckets: int | None = None,
@@ -82,6 +120,7 @@ class WindowJoin(Query):
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
 
         frames: the DataFrames in one mapping, for names that are no keywords.
+        workload, indexes, probe_orders: as in `start`.
         buckets: into how many parts the join is divided, by key, each of them joined on its
             own; four for each shuffle partition when not given. It stays with a checkpoint. Two
             streams without a key are divided by tuples, into one for each partition. Windows
@@ -100,7 +139,7 @@ class WindowJoin(Query):
         """
         from penstock.spark.operator import Options, join_on_spark  # Spark is an extra
 
-        plan = Plan.of(self, indexes, probe_orders, limits)
+        plan = plan_for(self, workload, indexes, probe_orders, limits)
         given = {**(frames or {}), **streams}
         return join_on_spark(self, given, plan, Options(buckets, kind, initial or {}, metrics))
 
@@ -108,12 +147,15 @@ class WindowJoin(Query):
         self,
         data: bytes,
         *,
+        workload: Workload | None = None,
         indexes: Indexes | None = None,
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         clock: Callable[[], float] | None = None,
         limits: Limits | None = None,
     ) -> Join:
         """Go on from a snapshot, under the same or another plan, and the same or other limits."""
-        join = self.start(indexes=indexes, probe_orders=probe_orders, clock=clock, limits=limits)
+        join = self.start(
+            workload, indexes=indexes, probe_orders=probe_orders, clock=clock, limits=limits
+        )
         snapshot.load(join, data)
         return join

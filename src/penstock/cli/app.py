@@ -9,10 +9,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
+from penstock.cli.calibrate import run_calibrate
 from penstock.cli.demo import run_demo
 from penstock.cli.demo_embedded import run_embedded_demo
 from penstock.cli.display import failures_shown
 from penstock.cli.errors import CommandError
+from penstock.cli.explain import ExplainRequest, run_explain
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
 from penstock.cli.profile import FileStream, ProfileRequest, run_profile
 from penstock.cli.request import (
@@ -24,6 +26,7 @@ from penstock.cli.request import (
     stream_names,
 )
 from penstock.model.limits import POLICIES
+from penstock.planning.weights import WEIGHTS
 from penstock.runtime.late import KEPT_LATE_ROWS
 
 __all__ = ["app", "main"]
@@ -167,11 +170,21 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         ),
     ] = None,
     left_index: Annotated[
-        str, typer.Option(metavar="INDEX", help="hash, buckets(n), bplus_tree, t_tree or scan.")
-    ] = "hash",
+        str | None,
+        typer.Option(
+            metavar="INDEX",
+            help="hash, buckets(n), bplus_tree, t_tree or scan.",
+            show_default="the cheapest",
+        ),
+    ] = None,
     right_index: Annotated[
-        str, typer.Option(metavar="INDEX", help="hash, buckets(n), bplus_tree, t_tree or scan.")
-    ] = "hash",
+        str | None,
+        typer.Option(
+            metavar="INDEX",
+            help="hash, buckets(n), bplus_tree, t_tree or scan.",
+            show_default="the cheapest",
+        ),
+    ] = None,
     batch_rows: Annotated[
         # All of a batch may be late, and the join keeps no more than this until they are drained.
         int,
@@ -284,6 +297,105 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         )
 
 
+@app.command("explain", cls=_Command)
+def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="FILES", help="Sample rows, one file for each stream."),
+    ] = None,
+    stream: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STREAM",
+            help="Instead, a stream by hand: 'NAME,rate=1000,window=10 minutes,distinct=60000'; "
+            "also bytes=, index= and probes=b+c. Repeatable.",
+        ),
+    ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Instead, what `penstock profile --output` wrote."),
+    ] = None,
+    selectivity: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SHARE", help="Part of all pairs that match, as a,b=0.01. Repeatable."
+        ),
+    ] = None,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Key column, or first=second=... where the names differ. Repeatable.",
+        ),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="Predicates, such as 'abs(a.x - b.x) <= 5'."),
+    ] = None,
+    time: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Event-time column, of all files or once for each."),
+    ] = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WINDOW", help="Window, such as '10 minutes', of all streams or once for each."
+        ),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Names of the files' streams, as a,b."),
+    ] = None,
+    horizon: Annotated[
+        str | None,
+        typer.Option(metavar="LENGTH", help="How long streams go on whose windows never end."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Most to keep, such as '100000 rows' or '512 MiB'."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Weights of the cost model: {', '.join(WEIGHTS)}.",
+            show_default="those of this machine",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Show JSON, for programs.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="HTML file for costs against the ratio of two rates."),
+    ] = None,
+    batch_rows: Annotated[
+        int, typer.Option(min=1, metavar="ROWS", help="Rows read at a time.")
+    ] = 65_536,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+) -> None:
+    """Show the plan of a join: indexes, probe orders, costs, and what would change them."""
+    with failures_shown():
+        run_explain(
+            ExplainRequest(
+                files=files or (),
+                streams=stream or (),
+                workload=workload,
+                selectivities=selectivity or (),
+                on=on or (),
+                where=where,
+                time=time or (),
+                within=within or (),
+                names=names,
+                horizon=horizon,
+                limits=memory_limits(memory, None, None),
+                weights=weights,
+                as_json=as_json,
+                plot=plot,
+                batch_rows=batch_rows,
+                force=force,
+            )
+        )
+
+
 @app.command("demo", cls=_Command)
 def demo(
     embedded: Annotated[
@@ -309,3 +421,24 @@ def demo(
             return
         code = run_demo(rows or _SPARK_ROWS, seed, seconds)
     raise typer.Exit(code)
+
+
+@app.command("calibrate", cls=_Command)
+def calibrate(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer runs and windows: rougher, in seconds.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print weights, fit and measurements as JSON.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="HTML file for a plot of what was measured."),
+    ] = None,
+) -> None:
+    """Measure what indexes cost on this machine, and plan with that from now on.
+
+    The weights are kept in the user's cache. It takes about a minute, the first time.
+    """
+    with failures_shown():
+        run_calibrate(quick, as_json, plot)

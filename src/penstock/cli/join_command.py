@@ -35,7 +35,7 @@ class SideRequest:
     key: list[str]
     time: str
     window: str
-    index: str
+    index: str | None
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def run_join(request: JoinRequest) -> int:
         report = stack.enter_context(_progress(err, sides, request.quiet))
         join = stack.enter_context(
             query.start(
-                indexes={side.name: side.index for side in request.sides},
+                indexes={side.name: side.index for side in request.sides if side.index is not None},
                 schemas={side.name: side.source.schema for side in sides},
                 limits=request.limits,
             )

@@ -25,7 +25,7 @@ from penstock.model.workload import Workload
 from penstock.runtime.profile import DistinctValues, Profile, StreamProfile, profile_streams
 from penstock.stats.heavy_keys import SHARE_ERROR
 
-__all__ = ["FileStream", "ProfileRequest", "run_profile"]
+__all__ = ["FileStream", "ProfileRequest", "measured", "run_profile"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,8 @@ def run_profile(request: ProfileRequest) -> None:
     query = _query(request)
     if request.output is not None:
         check_writable(request.output, request.force)
-    out, err = consoles()
-    sources = open_sources(request.files, request.batch_rows)
-    warn_of_early_times(err, request.files, sources)
-    with file_progress(err, sum(source.size for source in sources)) as update:
-        watched = _Watched(sources, update)
-        streams = {file.name: watched.batches(at) for at, file in enumerate(request.files)}
-        profile = profile_streams(query, streams)
+    out, _ = consoles()
+    profile = measured(query, request.files, request.batch_rows)
     if request.output is not None:
         write_workload(profile.workload, request.output)
     if request.as_json:
@@ -73,6 +68,18 @@ def run_profile(request: ProfileRequest) -> None:
         say(out, f"selectivity of {first} and {second}: {share:.3g}")
     if request.output is not None:
         say(out, f"workload in {request.output}")
+
+
+def measured(query: Query, files: Sequence[FileStream], batch_rows: int) -> Profile:
+    """What the streams in files are like, with a progress bar while they are read."""
+    _, err = consoles()
+    sources = open_sources(files, batch_rows)
+    warn_of_early_times(err, files, sources)
+    with file_progress(err, sum(source.size for source in sources)) as update:
+        watched = _Watched(sources, update)
+        return profile_streams(
+            query, {file.name: watched.batches(at) for at, file in enumerate(files)}
+        )
 
 
 def _query(request: ProfileRequest) -> Query:

@@ -108,8 +108,9 @@ class Plan:
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         limits: Limits | None = None,
     ) -> Plan:
-        """The plan a user asked for. What is not given: `hash` for what must be equal and
-        `bplus_tree` for what has an order, and next always a stream that is linked."""
+        """The plan that was asked for, checked. What is not given, by a user or a planner: `hash`
+        for what must be equal, `bplus_tree` for what has an order, and next always a stream that
+        is linked."""
         chosen: Mapping[str, Any] = {}
         if isinstance(indexes, Mapping):
             chosen = indexes

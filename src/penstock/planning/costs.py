@@ -25,9 +25,12 @@ from penstock.planning.touched import (
     EXPIRE_MODES,
     MODELS,
     Structure,
+    insert_scattered,
     insert_touched,
     number,
+    probe_scattered,
     probe_touched,
+    removal_scattered,
     removal_touched,
 )
 from penstock.planning.weights import Weights
@@ -166,8 +169,11 @@ class Costing:
         structure = self.structures[window]
         if structure.is_empty:
             return 0.0
-        touched = probe_touched(structure, self.model, visit.matches, self.kept(window))
-        return visit.partial * self.weights.of(structure.index).of_probe(touched)
+        kept, weight = self.kept(window), self.weights.of(structure.index)
+        touched = probe_touched(structure, self.model, visit.matches, kept)
+        far = self.weights.far_share(kept)
+        far *= probe_scattered(structure, self.model, visit.matches, kept)
+        return visit.partial * weight.of_probe(touched, far)
 
     def direction(self, window: int, visits: Sequence[tuple[int, Visit]]) -> Direction:
         """What a window costs when arrivals of these origins come to it so."""
@@ -176,11 +182,15 @@ class Costing:
         if structure.is_empty:
             return Direction(0.0, 0.0, 0.0)
         pile = self.pile(window, visits)
+        far = self.weights.far_share(kept)
+        insert = insert_touched(structure, self.model, kept)
         removal = removal_touched(structure, self.model, self.expire, pile, kept)
         return Direction(
             sum(self.rates[origin] * self.probe(window, visit) for origin, visit in visits),
-            rate * weight.of_update(insert_touched(structure, self.model, kept)),
-            rate * weight.of_update(removal) if pile < inf else 0.0,
+            rate * weight.of_update(insert, far * insert_scattered(structure)),
+            rate * weight.of_update(removal, far * removal_scattered(structure))
+            if pile < inf
+            else 0.0,
         )
 
     def origin(self, origin: int, order: Sequence[int]) -> float:

@@ -19,7 +19,7 @@ from penstock.planning.touched import Structure, number
 from penstock.planning.weights import Weights, weights_of
 
 __all__ = [
-    "EXACT_STREAMS", "Options", "best_order", "best_order_of", "global_orders",
+    "EXACT_STREAMS", "Options", "best_order", "best_order_of", "cheapest_order", "global_orders",
     "multiway_breakdown", "multiway_cost", "multiway_costing", "order_cost",
 ]  # fmt: skip
 
@@ -167,7 +167,7 @@ def best_order(
 def best_order_of(costing: Costing, origin: int | None = None) -> tuple[int, ...]:
     """`best_order`, when it is known what the costs are of."""
     if origin is None:
-        return _best(tuple(costing.streams), _added_by_all(costing))
+        return cheapest_order(tuple(costing.streams), _added_by_all(costing))
     if origin not in costing.streams:
         raise PlanError(
             f"origin must be one of the streams 0 to {len(costing.streams) - 1}, got {origin!r}"
@@ -177,7 +177,7 @@ def best_order_of(costing: Costing, origin: int | None = None) -> tuple[int, ...
     def added(before: Sequence[int], window: int) -> float:
         return costing.probe(window, costing.reached(origin, before, window))
 
-    return _best(others, added)
+    return cheapest_order(others, added)
 
 
 _Added = Callable[[Sequence[int], int], float]
@@ -196,8 +196,14 @@ def _added_by_all(costing: Costing) -> _Added:
     return added
 
 
-def _best(streams: tuple[int, ...], added: _Added) -> tuple[int, ...]:
-    if len(streams) > EXACT_STREAMS:
+def cheapest_order(
+    streams: tuple[int, ...],
+    added: Callable[[Sequence[int], int], float],
+    exact: int = EXACT_STREAMS,
+) -> tuple[int, ...]:
+    """The best order of these, by what each adds that stands behind some others; beyond so many,
+    a good one."""
+    if len(streams) > exact:
         return _greedy(streams, added)
     # The best order of each set of streams, as the front of a longer one: the smaller sets first.
     best: dict[frozenset[int], tuple[float, tuple[int, ...]]] = {frozenset(): (0.0, ())}

@@ -5,10 +5,12 @@ Three models of the same five structures:
     kang2003   Kang, Naughton and Viglas (ICDE 2003), equations (3) to (6). A hash table of
                buckets whose chains are in order of arrival: the oldest tuple is at hand.
     kang2002   their earlier version. Only hash differs: a removal scans the bucket for its tuple.
-    penstock   the structures of `penstock.state`. A chain for each distinct key, so that a probe
-               touches what it finds; links are not told that a tuple is gone, so that a removal
-               touches the record at the tail of the ring, and only trees do more. A tree is walked
-               through for all matches, and a T-tree compares once at each level, down to a leaf.
+    penstock   the structures of `penstock.state`, as they were measured. A chain for each distinct
+               key, so that a probe touches what it finds; links are not told that a tuple is gone,
+               so that a removal touches the record at the tail of the ring, and only trees do more.
+               The way down a tree is a binary search, whatever its nodes: it compares with log2 of
+               the window, and the matches are walked through. A scan reads tuples by eights, and
+               those among which there is a match once more, one by one.
 
 Symbols of the papers: B is `tuples`, |B| is tuples / bucket, N is `node`.
 
@@ -35,8 +37,8 @@ from penstock.errors import PlanError
 from penstock.planning.weights import STRUCTURES
 
 __all__ = [
-    "EXPIRE_MODES", "MODELS", "NODE_ENTRIES", "Structure", "insert_touched", "number",
-    "probe_touched", "removal_touched",
+    "EXPIRE_MODES", "MODELS", "NODE_ENTRIES", "Structure", "insert_scattered", "insert_touched",
+    "number", "probe_scattered", "probe_touched", "removal_scattered", "removal_touched",
 ]  # fmt: skip
 
 MODELS: Final = ("kang2003", "kang2002", "penstock")
@@ -44,6 +46,7 @@ EXPIRE_MODES: Final = ("eager", "on_probe", "periodic")
 NODE_ENTRIES: Final = 125  # of a node of the trees of penstock.state
 
 _TREES: Final = ("bplus_tree", "t_tree")
+_EIGHT: Final = 8
 _DIGITS: Final = 9  # rate times time is seldom whole where it should be
 
 
@@ -112,13 +115,13 @@ def _levels(nodes: int, fanout: int) -> int:
 
 def _descent(structure: Structure, kept: float, model: str) -> float:
     """Tuples that are compared with on the way to a key's place in a tree."""
+    if model == "penstock":
+        return log2(kept + 1)
     node = int(structure.node)
     nodes = max(_ceiling(kept / node), 1)
     within = _levels(node, 2)  # a binary search
     if structure.index == "bplus_tree":
         return float((_levels(nodes, node + 1) + 1) * within)
-    if model == "penstock":
-        return float(_levels(nodes + 1, 2) + within)
     return 1.5 * max(_levels(nodes, 2) - 1, 0) + within
 
 
@@ -127,9 +130,9 @@ def probe_touched(structure: Structure, model: str, matches: float, kept: float)
     included that have expired and are still there."""
     if structure.is_empty:
         return 0.0
-    if structure.index == "scan":
-        return kept
     swollen = kept / structure.tuples
+    if structure.index == "scan":
+        return kept + (_EIGHT * matches * swollen if model == "penstock" else 0.0)
     if structure.is_tree:
         walked = matches * swollen if model == "penstock" else 0.0
         return _descent(structure, kept, model) + walked
@@ -171,3 +174,25 @@ def removal_touched(
         return 1.0
     scanned = structure.bucket * kept / structure.tuples
     return scanned if expire == "eager" else scanned * min(1.0, structure.buckets / pile)
+
+
+def probe_scattered(structure: Structure, model: str, matches: float, kept: float) -> float:
+    """Of the tuples that a probe touches, those that may be far. In a scan one is behind the
+    other, so that to be far is cheap there, and not free."""
+    if structure.is_empty:
+        return 0.0
+    if structure.is_tree:  # the end of the way down, and the tuples that it leads to
+        return 1.0 + matches * kept / structure.tuples
+    if structure.index == "scan":
+        return kept
+    return probe_touched(structure, model, matches, kept)
+
+
+def insert_scattered(structure: Structure) -> float:
+    """Of what an insertion touches, what is anywhere: the place in the index."""
+    return 0.0 if structure.index == "scan" else 1.0
+
+
+def removal_scattered(structure: Structure) -> float:
+    """The same of a removal, of which only trees are told."""
+    return 1.0 if structure.is_tree else 0.0

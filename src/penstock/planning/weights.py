@@ -3,8 +3,10 @@
 Kang, Naughton and Viglas count the tuples that a probe or an update touches, and multiply them by
 a weight of the structure that was touched. Their two papers measured theirs on the machines of
 2002 and 2003; Golab and Özsu count the tuples and stop there. All three are rows of `WEIGHTS`.
-Weights measured elsewhere have the same form, and fixed parts besides: what a probe or an update
-costs before it has touched anything.
+Weights measured elsewhere have the same form, and more parts: what a probe or an update costs
+before it has touched anything, and what a tuple costs more that is far: that has to be fetched from
+beyond the processor's caches. Of n tuples, n / (n + cached) are. So none is far in a small window,
+half of them in one of `cached` tuples, and at last all.
 
 Invariant: weights are finite, and not below zero.
 """
@@ -27,12 +29,15 @@ UNITS: Final = ("s", "ns", "tuples")
 @dataclass(frozen=True)
 class Weight:
     """Of one structure. search, update: of each tuple that a probe or an update touches.
-    per_probe, per_update: of each probe, and of each tuple that is inserted or removed."""
+    per_probe, per_update: of each probe, and of each tuple that is inserted or removed.
+    far_search, far_update: of each tuple touched that is far."""
 
     search: float
     update: float
     per_probe: float = 0.0
     per_update: float = 0.0
+    far_search: float = 0.0
+    far_update: float = 0.0
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
@@ -45,24 +50,32 @@ class Weight:
                     f"a weight must be a number that is not below zero, got {name}={value!r}"
                 )
 
-    def of_probe(self, touched: float) -> float:
-        """The cost of a probe that touches so many tuples."""
-        return self.per_probe + self.search * touched
+    def of_probe(self, touched: float, far: float = 0.0) -> float:
+        """The cost of a probe that touches so many tuples, some of them far."""
+        return self.per_probe + self.search * touched + self.far_search * far
 
-    def of_update(self, touched: float) -> float:
+    def of_update(self, touched: float, far: float = 0.0) -> float:
         """The cost of inserting or removing a tuple, which touches so many."""
-        return self.per_update + self.update * touched
+        return self.per_update + self.update * touched + self.far_update * far
 
 
 @dataclass(frozen=True)
 class Weights:
-    """A set of weights, in one unit. A structure that was not measured is left out."""
+    """A set of weights, in one unit. A structure that was not measured is left out. cached: tuples
+    of a window of which half are far; None where no tuple is."""
 
     name: str
     unit: str
     structures: Mapping[str, Weight]
+    cached: float | None = None
 
     def __post_init__(self) -> None:
+        if self.cached is not None and not (
+            isinstance(self.cached, int | float) and isfinite(self.cached) and self.cached > 0
+        ):
+            raise PlanError(
+                f"cached= is a number of tuples above zero, or None, got {self.cached!r}"
+            )
         if self.unit not in UNITS:
             raise PlanError(f"weights are in one of {UNITS}, got {self.unit!r}")
         for index, weight in self.structures.items():
@@ -83,10 +96,19 @@ class Weights:
             )
         return self.structures[index]
 
+    def far_share(self, tuples: float) -> float:
+        """The share of so many tuples that is far."""
+        return 0.0 if self.cached is None else tuples / (tuples + self.cached)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
         structures = {index: asdict(weight) for index, weight in self.structures.items()}
-        return {"name": self.name, "unit": self.unit, "structures": structures}
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "structures": structures,
+            "cached": self.cached,
+        }
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Weights:
@@ -95,7 +117,7 @@ class Weights:
             structures = {
                 index: Weight(**weight) for index, weight in dict(stored["structures"]).items()
             }
-            return cls(str(stored["name"]), stored["unit"], structures)
+            return cls(str(stored["name"]), stored["unit"], structures, stored.get("cached"))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, PlanError):
                 raise
@@ -133,6 +155,20 @@ WEIGHTS: Final[dict[str, Weights]] = {
         },
     ),
     "tuples": Weights("tuples", "tuples", _alike(Weight(1.0, 0.0))),
+    # Of the structures of penstock.state, with the model 'penstock': measured by `penstock
+    # calibrate` on a virtual machine of two cores, a server processor with 2 MiB of cache a core.
+    "penstock": Weights(
+        "penstock",
+        "ns",
+        {
+            "scan": Weight(1.2, 5.0, 18.4, far_search=0.23),
+            "hash": Weight(6.6, 10.0, 19.9, far_search=144.0, far_update=23.0),
+            "buckets": Weight(5.5, 6.4, 28.1, far_search=101.0, far_update=7.0),
+            "bplus_tree": Weight(5.1, 8.5, 8.2, far_search=102.0, far_update=160.0),
+            "t_tree": Weight(5.0, 9.6, 9.7, 0.9, far_search=138.0, far_update=395.0),
+        },
+        cached=1 << 19,
+    ),
 }
 
 

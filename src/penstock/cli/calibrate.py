@@ -1,0 +1,78 @@
+"""`penstock calibrate`: the weights of the cost model, measured on this machine and kept for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from penstock.cli.calibrate_plot import write_plot
+from penstock.cli.calibrate_view import fit_table, ratio_table, weight_table
+from penstock.cli.display import consoles, say
+from penstock.cli.errors import CommandError, first_line
+from penstock.planning.calibration import (
+    QUICK_ROUNDS,
+    ROUNDS,
+    SCAN_RATIOS,
+    WINDOWS,
+    Calibration,
+    calibrate,
+    scan_limit,
+)
+from penstock.planning.machine import SHIPPED, machine, store_weights
+from penstock.planning.weights import STRUCTURES, WEIGHTS
+
+__all__ = ["run_calibrate"]
+
+_QUICK_WINDOWS: Final = WINDOWS[::3]  # the smallest and the largest among them
+
+
+def run_calibrate(quick: bool, as_json: bool, plot: Path | None) -> None:
+    """Measure, keep the weights and show them."""
+    out, errors = consoles()
+    found = _measured(errors, quick)
+    try:
+        kept = store_weights(found.weights)
+    except OSError as error:
+        raise CommandError(
+            f"the weights cannot be kept: {first_line(error)}; "
+            "set XDG_CACHE_HOME to a directory that can be written to"
+        ) from error
+    if plot is not None:
+        write_plot(found, plot)
+    if as_json:
+        stored = {**found.to_dict(), "machine": machine(), "kept_in": str(kept)}
+        print(json.dumps(stored, indent=2))
+    else:
+        _show(out, found)
+        say(out, f"kept in {kept}; joins on this machine are planned with them from now on")
+    if plot is not None:
+        say(errors, f"the plot is in {plot}")
+
+
+def _measured(console: Console, quick: bool) -> Calibration:
+    rounds, windows = (QUICK_ROUNDS, _QUICK_WINDOWS) if quick else (ROUNDS, WINDOWS)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("compiling kernels, once", total=rounds * len(STRUCTURES))
+
+        def done(index: str) -> None:
+            progress.update(task, advance=1, description=f"measuring {index}")
+
+        return calibrate(windows, rounds, done)
+
+
+def _show(console: Console, found: Calibration) -> None:
+    console.print(weight_table(found.weights, SHIPPED))
+    console.print(fit_table(found))
+    console.print(ratio_table([found.weights, WEIGHTS["kang2003"], WEIGHTS["kang2002"]]))
+    for ratio in SCAN_RATIOS:
+        limit = scan_limit(found.weights, ratio)
+        when = "as often as probed" if ratio == 1 else f"{ratio} times as often as probed"
+        what = f"up to {limit:,} tuples a scan is cheaper, beyond that hash"
+        if limit == 0:
+            what = "hash is always cheaper than a scan"
+        say(console, f"a window that is updated {when}: {what}")

@@ -1,0 +1,159 @@
+"""What a probe and an update of one window take on this machine, by the kernels of the join.
+
+A subject is a window of `penstock.state`, filled, with an index. Two workloads are run on it, as
+Kang, Naughton and Viglas do to get their weights: keys that are only looked for, and tuples that
+only come and go. Both are the loop of the join with all else left out: the same calls, in the same
+order, the same fetching ahead. So what is measured are the join's own kernels.
+
+Times are of the processor and of this thread, and the least of several runs counts: what else the
+machine does can only add to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import thread_time_ns
+from typing import Final
+
+import numpy as np
+
+from penstock.model.plan import Plan
+from penstock.model.query import Query
+from penstock.model.stream import Stream
+from penstock.state import indexes, ring
+from penstock.state.arena import State, Words, word_at
+from penstock.state.jit import kernel
+from penstock.state.links import NOWHERE
+from penstock.state.memory import Heap
+from penstock.state.windows import Windows
+
+__all__ = ["Point", "Subject"]
+
+_OWN: Final = 1  # the window that is measured; window 0 stays empty
+_AHEAD: Final = 6  # as in the loop of the join
+_NEAR: Final = 2
+_MOST_PROBES: Final = 8192
+_LEAST_PROBES: Final = 16
+_UPDATES: Final = 8192
+_READ: Final = 1 << 20  # records of a scan in one run
+_BEFORE: Final = -(1 << 62)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What is measured. tuples: in the window. matches: of a key. chain: tuples of a bucket, where
+    there are buckets."""
+
+    index: str
+    tuples: int
+    matches: int = 1
+    chain: int = 10
+
+    @property
+    def distinct(self) -> int:
+        """Keys in the window."""
+        return max(self.tuples // self.matches, 1)
+
+    @property
+    def buckets(self) -> int:
+        """How many there are."""
+        return max(self.tuples // self.chain, 1)
+
+
+@kernel
+def _probe_all(state: State, keys: Words, found: Words) -> int:
+    """Look for all tuples of each key, and write down those that are in the window; how many."""
+    step = state.steps[0, 0]
+    path, window = step.path, state.windows[step.window]
+    now = state.join[0].watermark
+    most = len(found) - 1
+    count = 0
+    for arrival in range(len(keys)):
+        ahead = min(arrival + _AHEAD, len(keys) - 1)
+        indexes.prepare(state, path, keys[ahead])
+        near = min(arrival + _NEAR, len(keys) - 1)
+        indexes.prepare_chains(state, path, keys[near])
+        key = keys[arrival]
+        asked = (key, key, indexes.locate(state, path, key))
+        met, cursor = indexes.first(state, path, step.kind, asked)
+        while met != NOWHERE:
+            if now <= ring.ends(window, word_at(state, path, met).ts):
+                found[count & most] = met
+                count += 1
+            met, cursor = indexes.following(state, path, step.kind, asked, (met, cursor))
+    return count
+
+
+@kernel
+def _update_all(state: State, ts: Words, words: Words, begin: int) -> int:
+    """Let tuples in, each of which lets out what it ends; where it had to stop."""
+    paths = state.windows[_OWN].paths
+    for arrival in range(begin, len(ts)):
+        if not indexes.has_room(state, _OWN):
+            return arrival
+        ahead = min(arrival + _AHEAD, len(ts) - 1)
+        indexes.prepare(state, paths, words[0, ahead])
+        near = min(arrival + _NEAR, len(ts) - 1)
+        indexes.prepare_chains(state, paths, words[0, near])
+        ring.expire(state, _OWN, ts[arrival])
+        ring.place(state, _OWN, ts[arrival], words, arrival)
+        entry = indexes.locate(state, paths, words[0, arrival])
+        ring.append(state, _OWN, entry)
+    return len(ts)
+
+
+class Subject:
+    """A window that is full: as many tuples leave as come, one an instant."""
+
+    def __init__(self, point: Point, seed: int = 0) -> None:
+        self.point = point
+        self._random = np.random.default_rng(seed)
+        self._now = 0
+        name = f"buckets({point.buckets})" if point.index == "buckets" else point.index
+        query = Query(
+            [Stream("probing", time="ts"), Stream("probed", time="ts")],
+            on="k",
+            within=f"{max(point.tuples - 1, 1)} us",
+        )
+        self.windows = Windows(query, Plan.of(query, {"probing": "scan", "probed": name}), Heap())
+        self._found = np.empty(1 << 12, np.int64)
+        self._enter(max(point.tuples, _UPDATES))
+
+    def _keys(self, count: int) -> Words:
+        return self._random.integers(0, self.point.distinct, count)
+
+    def _enter(self, count: int) -> int:
+        """Let so many tuples in; the time it took, in nanoseconds."""
+        ts = np.arange(self._now, self._now + count)
+        words = self._keys(count).reshape(1, -1)
+        self._now += count
+        self.windows.reserve({_OWN: count}, _BEFORE)
+        begin = thread_time_ns()
+        done = _update_all(self.windows.state, ts, words, 0)
+        taken = thread_time_ns() - begin
+        while done < count:
+            self.windows.make_index_room()
+            begin = thread_time_ns()
+            done = _update_all(self.windows.state, ts, words, done)
+            taken += thread_time_ns() - begin
+        self.windows.begin(self._now - 1)
+        return taken
+
+    def update_ns(self) -> float:
+        """What it takes to let one tuple in and one out."""
+        return self._enter(_UPDATES) / _UPDATES
+
+    def probe(self, keys: Iterable[int]) -> int:
+        """How many tuples probes for these keys find."""
+        return _probe_all(self.windows.state, np.fromiter(keys, np.int64), self._found)
+
+    def probe_ns(self) -> float:
+        """What one probe takes."""
+        probes = _MOST_PROBES // self.point.matches
+        if self.point.index == "scan":
+            probes = min(probes, _READ // self.point.tuples)
+        keys = self._keys(max(probes, _LEAST_PROBES))
+        begin = thread_time_ns()
+        _probe_all(self.windows.state, keys, self._found)
+        return (thread_time_ns() - begin) / len(keys)
