@@ -156,14 +156,25 @@ class Subject:
 
     def update_ns(self) -> float:
         """What it takes to let one tuple in and one out."""
-        ts, words = self._next(_UPDATES), self._keys(_UPDATES).reshape(1, -1)
-        entries = np.empty(_UPDATES, np.int64)
-        _locate_all(self.windows.state, words[0], entries)
+        keys = self._keys(_UPDATES)
+        entries = self._located(keys)  # good until the ring grows; it has room since filled
+        ts, words = self._next(_UPDATES), keys.reshape(1, -1)
         begin = thread_time_ns()
         _update_all(self.windows.state, ts, words, entries)
         taken = thread_time_ns() - begin
         self.windows.begin(self._now - 1)
         return taken / _UPDATES
+
+    def _located(self, keys: Words) -> Words:
+        """The entries of keys, all of which have one; the directory may have lost some that had no
+        tuple for a while."""
+        entries = np.empty(len(keys), np.int64)
+        while True:
+            _locate_all(self.windows.state, keys, entries)
+            lost = keys[self.windows.state.words[entries] != keys]
+            if self.point.index != "hash" or not len(lost):
+                return entries
+            self._fill(np.unique(lost))
 
     def probe(self, keys: Iterable[int]) -> int:
         """How many tuples probes for these keys find."""
