@@ -33,7 +33,7 @@ def refused(make: Callable[[], Any], *told: str) -> None:
 MEMORIES = (
     "", " ", "rows", "5", "-5 rows", "1.5 rows", "5 parsecs", "5 rows or so", "five rows",
     "1e3 rows", ", rows", "_ MiB", "5 MiB 3 rows", "nan MiB", "inf rows", "1..5 MiB", 5, 5.0,
-    None, True, ["5 rows"], b"5 rows", float("inf"), "9" * 400 + " GiB",
+    True, ["5 rows"], b"5 rows", float("inf"), "9" * 400 + " GiB",
 )  # fmt: skip
 
 

@@ -164,6 +164,29 @@ def test_a_service_rate_that_is_enough_changes_nothing() -> None:
     assert (enough.produced, enough.lost, enough.unprobed) == (exact.produced, 0, 0)
 
 
+def test_another_service_rate_in_mid_run() -> None:
+    tables = poisson({"a": 800, "b": 200}, 20, 100, seed=1)
+    halves = [
+        {name: table.slice(*place) for name, table in tables.items() for place in [_half(table, n)]}
+        for n in (0, 1)
+    ]
+    join = WINDOWS.start(limits=ps.Limits(service_rate=800))
+    join.push(halves[0])
+    before = sum(served(join.metrics).values())
+    join.limit(service_rate=100)
+    join.push(halves[1])
+    assert sum(served(join.metrics).values()) - before <= 100 * 10 + 800
+    with pytest.raises(ps.PlanError, match="without a limit of memory"):
+        join.limit("5 rows")
+    with pytest.raises(ps.PlanError, match="above 0"):
+        join.limit(service_rate=-5)
+
+
+def _half(table: pa.Table, which: int) -> tuple[int, int]:
+    middle = int(np.searchsorted(np.asarray(table["ts"]), 10 * SECOND))
+    return (0, middle) if which == 0 else (middle, len(table) - middle)
+
+
 def test_rates_that_change_are_followed() -> None:
     """The streams swap their rates; what is dealt with of each follows within two windows."""
     first, second = (

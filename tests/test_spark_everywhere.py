@@ -143,8 +143,8 @@ THREE = [*STREAMS, ps.Stream("c", time="ts")]
             lambda: ps.WindowJoin(THREE, where="a.v < b.v AND b.k = c.k", within="1 second"),
             "3 streams have no key in common",
         ),
-        (lambda: query_of(BAND, how="left"), "a left join without a key"),
-        (lambda: query_of(BAND, how="anti"), "a anti join without a key"),
+        (lambda: query_of(BAND, how="left"), "how='left' without a key"),
+        (lambda: query_of(BAND, how="anti"), "how='anti' without a key"),
         (
             lambda: ps.WindowJoin(STREAMS, where=BAND, within="3 rows"),
             r"windows of \['3 rows'\] count",

@@ -65,8 +65,6 @@ def parse_memory(value: Any, what: str) -> Memory:
     """From '100000 rows' or '512 MiB'."""
     if isinstance(value, Memory):
         return value
-    if value is None:
-        return Memory()
     match = _TEXT.fullmatch(value.strip()) if isinstance(value, str) else None
     advice = f"{what} must be a number of rows or of bytes, such as '100000 rows' or '512 MiB'"
     if match is None:
@@ -127,7 +125,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
-        derived(self, "memory", parse_memory(self.memory, "memory"))
+        memory = Memory() if self.memory is None else parse_memory(self.memory, "memory")
+        derived(self, "memory", memory)
         statistics = parse_memory(self.statistics, "statistics")
         if not LEAST_STATISTICS <= (statistics.bytes or 0) <= _MOST_STATISTICS:
             raise PlanError(

@@ -20,7 +20,10 @@ from penstock.model.steps import Step, linked_order, steps_of
 from penstock.model.where import parse_expression
 from penstock.model.window import FOREVER
 
-__all__ = ["DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "parse_index"]
+__all__ = [
+    "DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "check_limits",
+    "parse_index",
+]  # fmt: skip
 
 TREES: Final = ("bplus_tree", "t_tree")
 INDEX_NAMES: Final = ("hash", "buckets", *TREES, "scan")
@@ -117,7 +120,7 @@ class Plan:
         elif indexes is not None:
             chosen = dict.fromkeys(query.names, indexes)
         if limits is not None:
-            _check_limits(query, limits)
+            check_limits(query, limits)
         given = probe_orders or {}
         if not isinstance(given, Mapping):
             raise PlanError(
@@ -148,7 +151,8 @@ class Plan:
         )
 
 
-def _check_limits(query: Query, limits: Any) -> None:
+def check_limits(query: Query, limits: Any) -> None:
+    """Refuse limits that a join of this query cannot keep."""
     if not isinstance(limits, Limits):
         raise PlanError(f"limits must be Limits, got {limits!r}; write Limits(memory='1 GiB')")
     if query.preserved:

@@ -26,7 +26,7 @@ from penstock.errors import InputError, PlanError, SchemaError, StateError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
 from penstock.model.limits import Memory, parse_memory
-from penstock.model.plan import Plan
+from penstock.model.plan import Plan, check_limits
 from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
 from penstock.model.workload import Workload
@@ -183,8 +183,11 @@ class Join:
         self.query = query
         return results
 
-    def limit(self, memory: str | Memory) -> None:
-        """Keep within another memory from now on, of rows or of bytes as before or not."""
+    def limit(
+        self, memory: str | Memory | None = None, *, service_rate: float | None = None
+    ) -> None:
+        """Keep within another memory from now on, of rows or of bytes as before or not, or within
+        another service rate; what is not given stays as it is."""
         self._must_be_open("limit")
         shedder = self.driver.shedder
         if shedder is None:
@@ -192,7 +195,17 @@ class Join:
                 "the join was started without limits, and has no order in which tuples could go; "
                 "start it with limits=, as large as you like"
             )
-        limits = replace(shedder.limits, memory=parse_memory(memory, "memory"))
+        limits = shedder.limits
+        if service_rate is None or memory is not None:
+            if not limits.memory.is_limited:
+                raise PlanError(
+                    "the join was started without a limit of memory, and has no order in which "
+                    "tuples could go; start it with memory=, as large as you like"
+                )
+            limits = replace(limits, memory=parse_memory(memory, "memory"))
+        if service_rate is not None:
+            limits = replace(limits, service_rate=service_rate)
+            check_limits(self.query, limits)
         shedder.check_memory(limits.memory)
         self._whole(lambda: shedder.limit(limits, self.clock.watermark))
 
