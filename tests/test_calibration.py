@@ -20,6 +20,7 @@ from penstock.planning.machine import SHIPPED, forget_weights, store_weights, we
 from penstock.planning.measuring import Point, Subject
 from penstock.planning.touched import NODE_ENTRIES, Structure
 from penstock.planning.weights import STRUCTURES, WEIGHTS, Weight, Weights
+from penstock.state import invariants
 
 TINY = (10, 40, 160)
 
@@ -124,7 +125,7 @@ def test_a_subject_is_a_full_window_whose_probes_find_what_they_should(
     for _ in range(2):
         assert subject.windows.live(0) == 0
         assert subject.windows.live(1) == 40
-        subject.windows.check()
+        invariants.check(subject.windows)
         assert subject.update_ns() > 0
         assert subject.probe_ns() > 0
     in_window = subject.windows.keys(1).tolist()

@@ -237,7 +237,7 @@ def test_no_other_order_of_one_stream_makes_a_plan_of_five_cheaper(case: Case) -
 
 CHOICES = """
 2 streams | on k                    | hash hash                       | b; a
-2 streams | on k, 5 rows            | scan scan                       | b; a
+2 streams | on k, 5 rows            | hash hash                       | b; a
 2 streams | a.x < b.x               | bplus_tree bplus_tree           | b; a
 3 streams | on k                    | hash hash hash                  | b c; a c; a b
 3 streams | a.x = b.x AND b.y = c.y | hash hash+hash hash             | b c; a c; b a

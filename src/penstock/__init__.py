@@ -17,6 +17,7 @@ from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
 from penstock.model.workload import Workload
+from penstock.planning.explanation import Explanation
 from penstock.runtime.estimate import Estimate, estimate
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 __all__ = [
     "ARRIVAL",
     "Estimate",
+    "Explanation",
     "InputError",
     "Join",
     "Limits",
