@@ -22,6 +22,7 @@ from penstock.cli.request import (
     for_each_file,
     key_columns,
     memory_limits,
+    plan_limits,
     shared_columns,
     stream_names,
 )
@@ -354,6 +355,10 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         str | None,
         typer.Option(metavar="SIZE", help="Most to keep, such as '100000 rows' or '512 MiB'."),
     ] = None,
+    service_rate: Annotated[
+        float | None,
+        typer.Option(metavar="TUPLES", help="Most to deal with in a second of event time."),
+    ] = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -386,7 +391,7 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                 within=within or (),
                 names=names,
                 horizon=horizon,
-                limits=memory_limits(memory, None, None),
+                limits=plan_limits(memory, service_rate),
                 weights=weights,
                 as_json=as_json,
                 plot=plot,

@@ -11,8 +11,8 @@ from penstock.cli.errors import CommandError
 from penstock.model.limits import Limits
 
 __all__ = [
-    "both_sides", "for_each_file", "key_columns", "late_path", "memory_limits", "shared_columns",
-    "stream_names",
+    "both_sides", "for_each_file", "key_columns", "late_path", "memory_limits", "plan_limits",
+    "shared_columns", "stream_names",
 ]  # fmt: skip
 
 Names = Sequence[str]
@@ -103,6 +103,13 @@ def memory_limits(memory: str | None, shed: str | None, seed: int | None) -> Lim
                 "give --memory, such as '100000 rows' or '512 MiB', or leave it out"
             )
     return None
+
+
+def plan_limits(memory: str | None, service_rate: float | None) -> Limits | None:
+    """What a join that is planned may hold and do; None for all that it needs."""
+    if memory is None and service_rate is None:
+        return None
+    return Limits(memory, service_rate=service_rate)
 
 
 def late_path(late: Path, name: str) -> Path:

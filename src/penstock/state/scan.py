@@ -1,7 +1,7 @@
 """The scan: no index at all, the window is read from the newest tuple to the oldest.
 
-Nothing to keep on insert; a probe is O(live). It is what nested loops join with, and in
-tiny windows nothing beats it.
+Nothing to keep on insert; a probe is O(live). It is what nested loops join with, and nothing
+beats it where a small window is seldom asked.
 
 Tuples are read by eights: of these it is asked only whether any is as asked, and then which. One
 by one, in the loop of the join, which has more in hand than there are registers, each tuple took
@@ -29,19 +29,21 @@ def _read(
     where it starts, and its mask."""
     begin, mask = ring
     low, high = asked
-    while sequence - _EIGHT >= tail:
-        hits = 0
-        for back in range(1, _EIGHT + 1):
-            key = records[begin + ((sequence - back) & mask)].key
-            hits += (low <= key) & (key <= high)
-        if hits > 0:
-            break
-        sequence -= _EIGHT
     while sequence > tail:
-        sequence -= 1
-        record = records[begin + (sequence & mask)]
-        if low <= record.key <= high and not record.marks & (DEAD | MUTE):
-            return sequence
+        while sequence - _EIGHT >= tail:
+            hits = 0
+            for back in range(1, _EIGHT + 1):
+                key = records[begin + ((sequence - back) & mask)].key
+                hits += (low <= key) & (key <= high)
+            if hits > 0:
+                break
+            sequence -= _EIGHT
+        stop = max(sequence - _EIGHT, tail)
+        while sequence > stop:
+            sequence -= 1
+            record = records[begin + (sequence & mask)]
+            if low <= record.key <= high and not record.marks & (DEAD | MUTE):
+                return sequence
     return NOWHERE
 
 
