@@ -164,6 +164,66 @@ def test_a_service_rate_that_is_enough_changes_nothing() -> None:
     assert (enough.produced, enough.lost, enough.unprobed) == (exact.produced, 0, 0)
 
 
+@pytest.mark.parametrize("drop", DROPS)
+def test_hundreds_of_windows_later_it_is_as_it_was(drop: str) -> None:
+    """What is learned has been scaled down by then."""
+    query = ps.WindowJoin([ps.Stream(name, time="ts", window="10 ms") for name in "ab"], on="k")
+    tables = poisson({"a": 200, "b": 200}, 6, 10, seed=4)
+    join = query.start(limits=ps.Limits(service_rate=100, drop=drop))
+    counts = [0]
+    for begin in range(0, 6 * SECOND, SECOND):
+        batch = {}
+        for name, table in tables.items():
+            first, last = np.searchsorted(np.asarray(table["ts"]), (begin, begin + SECOND))
+            batch[name] = table.slice(first, last - first)
+        join.push(batch)
+        counts.append(sum(served(join.metrics).values()))
+    assert np.diff(counts).min() > 70
+
+
+def test_a_stream_that_has_to_come_first() -> None:
+    """Its window ends before it begins."""
+    query = ps.WindowJoin(QUERY.streams, on="k", between=("1 s", "2 s"))
+    tables = poisson({"a": 100, "b": 100}, 5, 10, seed=4)
+    exact = pushed(query, tables, None, SECOND).produced
+    for limits in (
+        ps.Limits(service_rate=100),
+        ps.Limits("50 rows", shed="random", pool="allocated"),
+    ):
+        metrics = pushed(query, tables, limits, SECOND)
+        assert metrics.produced + (metrics.lost or 0) == exact
+
+
+def test_memory_that_is_allocated_stays_so() -> None:
+    """Through a restart, and when limits change."""
+    limits = ps.Limits("1000 rows", shed="random", pool="allocated")
+    query = ps.WindowJoin([ps.Stream(name, time="ts", window="1 min") for name in "ab"], on="k")
+    join = query.start(limits=limits)
+    join.push(poisson({"a": 50, "b": 500}, 30, 100, seed=2))
+    live = join.metrics.streams["a"].live
+    assert live > 900
+    again = query.restore(join.snapshot(), limits=limits)
+    assert again.metrics.streams["a"].live == live
+    for each in (join, again):
+        each.limit("1500 rows")
+        assert each.metrics.streams["a"].live == live
+
+
+def test_memory_that_a_window_cannot_use_goes_to_the_other() -> None:
+    query = ps.WindowJoin([ps.Stream(name, time="ts", window="10 s") for name in "ab"], on="k")
+    tables = poisson({"a": 10, "b": 50}, 60, 20, seed=2)
+    produced = {}
+    for pool in ("allocated", "fixed"):
+        limits = ps.Limits("550 rows", shed="random", pool=pool, service_rate=50)
+        produced[pool] = pushed(query, tables, limits, SECOND).produced
+    assert produced["allocated"] > produced["fixed"]
+
+
+def test_floors_that_are_all_of_it() -> None:
+    limits = ps.Limits(service_rate=0.3, floors={"a": 0.1, "b": 0.2})
+    assert limits.share(3, 7).service_rate == pytest.approx(0.3 / 7)
+
+
 def test_another_service_rate_in_mid_run() -> None:
     tables = poisson({"a": 800, "b": 200}, 20, 100, seed=1)
     halves = [
@@ -262,12 +322,13 @@ def test_a_scenario_to_read() -> None:
         ({"memory": "5 rows", "drop": "tuple"}, "drop= is for service_rate="),
         ({"memory": "5 rows", "floors": {"a": 1}}, "floors= is for service_rate="),
         (
-            {"memory": "1 MiB", "pool": "allocated"},
+            {"memory": "1 MiB", "shed": "random", "pool": "allocated"},
             "is for a limit in rows, got memory='1048576 B'",
         ),
         ({"memory": "5 rows", "pool": {"a": -1, "b": 2}}, "0 or more and not all 0"),
         ({"memory": "5 rows", "pool": {"a": 0}}, "0 or more and not all 0"),
         ({"memory": "5 rows", "pool": "mine"}, "pool must be one of"),
+        ({"memory": "5 rows", "pool": "allocated"}, "is for shed='random', got shed='prob'"),
     ],
 )
 def test_bad_limits(options: dict[str, Any], told: str) -> None:
@@ -279,7 +340,9 @@ def test_floors_and_parts_of_no_stream() -> None:
     with pytest.raises(ps.PlanError, match="floors= names 'c', which is no stream"):
         QUERY.start(limits=ps.Limits(service_rate=5, floors={"c": 1}))
     with pytest.raises(ps.PlanError, match="pool= names 'c', which is no stream"):
-        QUERY.start(limits=ps.Limits("5 rows", pool={"c": 1}))
+        QUERY.start(limits=ps.Limits("5 rows", pool={"a": 1, "b": 1, "c": 1}))
+    with pytest.raises(ps.PlanError, match=r"pool= has no part for \['b'\]"):
+        QUERY.start(limits=ps.Limits("5 rows", pool={"a": 1}))
 
 
 def test_other_than_inner_joins() -> None:

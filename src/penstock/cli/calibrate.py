@@ -13,6 +13,7 @@ from penstock.cli.calibrate_plot import write_plot
 from penstock.cli.calibrate_view import fit_table, ratio_table, weight_table
 from penstock.cli.display import consoles, say
 from penstock.cli.errors import CommandError, first_line
+from penstock.cli.workload_file import check_writable
 from penstock.planning.calibration import (
     QUICK_ROUNDS,
     ROUNDS,
@@ -33,7 +34,11 @@ _QUICK_WINDOWS: Final = WINDOWS[::3]  # the smallest and the largest among them
 def run_calibrate(quick: bool, as_json: bool, plot: Path | None) -> None:
     """Measure, keep the weights and show them."""
     out, errors = consoles()
+    if plot is not None:
+        check_writable(plot, True)
     found = _measured(errors, quick)
+    if not as_json:
+        _show(out, found)
     try:
         kept = store_weights(found.weights)
     except OSError as error:
@@ -41,15 +46,13 @@ def run_calibrate(quick: bool, as_json: bool, plot: Path | None) -> None:
             f"the weights cannot be kept: {first_line(error)}; "
             "set XDG_CACHE_HOME to a directory that can be written to"
         ) from error
-    if plot is not None:
-        write_plot(found, plot)
     if as_json:
         stored = {**found.to_dict(), "machine": machine(), "kept_in": str(kept)}
         print(json.dumps(stored, indent=2))
     else:
-        _show(out, found)
         say(out, f"kept in {kept}; joins on this machine are planned with them from now on")
     if plot is not None:
+        write_plot(found, plot)
         say(errors, f"the plot is in {plot}")
 
 

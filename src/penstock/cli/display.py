@@ -23,7 +23,10 @@ def consoles() -> tuple[Console, Console]:
 
     Made anew for each command, so that they follow redirections.
     """
-    return Console(highlight=False), Console(stderr=True, highlight=False)
+    return (
+        Console(highlight=False, markup=False, emoji=False),
+        Console(stderr=True, highlight=False, markup=False, emoji=False),
+    )
 
 
 @contextmanager

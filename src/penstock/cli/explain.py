@@ -81,7 +81,7 @@ def run_explain(request: ExplainRequest) -> None:
     if request.plot is not None:
         explanation.plot(request.plot)
     if request.as_json:
-        out.print(explanation.to_json(), soft_wrap=True, markup=False)
+        say(out, explanation.to_json())
         return
     if out.is_terminal:
         out.print(rendered(explanation))

@@ -58,16 +58,16 @@ def run_profile(request: ProfileRequest) -> None:
         check_writable(request.output, request.force)
     out, _ = consoles()
     profile = measured(query, request.files, request.batch_rows)
+    if request.as_json:
+        say(out, json.dumps(_plain(profile), indent=2))
+    else:
+        out.print(_table(profile, query))
+        for (first, second), share in profile.selectivities.items():
+            say(out, f"selectivity of {first} and {second}: {share:.3g}")
     if request.output is not None:
         write_workload(profile.workload, request.output)
-    if request.as_json:
-        out.print(json.dumps(_plain(profile), indent=2), soft_wrap=True, markup=False)
-        return
-    out.print(_table(profile, query))
-    for (first, second), share in profile.selectivities.items():
-        say(out, f"selectivity of {first} and {second}: {share:.3g}")
-    if request.output is not None:
-        say(out, f"workload in {request.output}")
+        if not request.as_json:
+            say(out, f"workload in {request.output}")
 
 
 def measured(query: Query, files: Sequence[FileStream], batch_rows: int) -> Profile:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
+from numbers import Real
 from typing import Any, Final
 
 from penstock.errors import PlanError
@@ -32,6 +33,7 @@ BY_WORTH: Final = ("prob", "life", "expected_life")
 _POOLS: Final = ("shared", "fixed", "allocated")
 _LOSSES: Final = ("exact", "sampled", "off")
 DROPS: Final = ("probe", "tuple")
+_ROUNDING: Final = 1e-12  # parts of floors may exceed that of the rate by their last bits
 _UNITS: Final = {
     "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
 }  # fmt: skip
@@ -168,6 +170,11 @@ class Limits:
                 )
         elif not isinstance(pool, str) or pool not in _POOLS:
             raise PlanError(f"pool must be one of {_POOLS}, or parts by stream, got {pool!r}")
+        if pool == "allocated" and self.shed != "random":
+            raise PlanError(
+                f"pool='allocated' is for shed='random', got shed={self.shed!r}, which goes by "
+                "what tuples are worth; use pool='shared' with it"
+            )
         if pool == "allocated" and self.memory.rows is None:
             raise PlanError(
                 f"pool='allocated' is for a limit in rows, got memory={str(self.memory)!r}; "
@@ -182,14 +189,14 @@ class Limits:
 
     def _check_service(self) -> None:
         rate = self.service_rate
+        for what, given in (("drop", self.drop != "probe"), ("floors", bool(self.floors))):
+            if given and rate is None:
+                raise PlanError(f"{what}= is for service_rate=, which was not given")
         if rate is None and not self.memory.is_limited:
             raise PlanError(
                 "limits need memory= or service_rate=, got neither; write Limits(memory='1 GiB')"
             )
         if rate is None:
-            for what, given in (("drop", self.drop != "probe"), ("floors", bool(self.floors))):
-                if given:
-                    raise PlanError(f"{what}= is for service_rate=, which was not given")
             return
         if not _is_number(rate) or not 0 < rate < inf:
             raise PlanError(
@@ -202,7 +209,7 @@ class Limits:
                 "floors must be a mapping from streams to tuples a second, 0 or more, "
                 f"got {self.floors!r}"
             )
-        if sum(self.floors.values()) > rate:
+        if sum(self.floors.values()) > rate * (1 + _ROUNDING):
             raise PlanError(
                 f"floors add up to {sum(self.floors.values()):g} tuples a second, more than "
                 f"service_rate={rate:g}; lower them, or raise it"
@@ -228,7 +235,7 @@ class Limits:
 
 def _is_number(value: Any) -> bool:
     """Whether it is one, and no boolean."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _part(whole: int, place: int, of: int) -> int:

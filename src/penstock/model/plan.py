@@ -181,7 +181,12 @@ def check_limits(query: Query, limits: Any) -> None:
             f"service_rate= is for how='inner', got how={query.how!r}: whether a tuple has matched "
             "is not known when some do not look; use how='inner', or a limit of memory"
         )
-    parts = limits.pool if isinstance(limits.pool, Mapping) else {}
+    parts = limits.pool if isinstance(limits.pool, Mapping) else dict.fromkeys(query.names)
+    missing = [name for name in query.names if name not in parts]
+    if missing:
+        raise PlanError(
+            f"pool= has no part for {missing}; give one for each of {query.names}, 0 for none"
+        )
     for what, names in (("floors", limits.floors), ("pool", parts)):
         for name in names:
             if name not in query.names:

@@ -112,7 +112,7 @@ class BoundWindow(Window):
         return self.us
 
     def __str__(self) -> str:
-        return f"bound of {self.us} microseconds"
+        return f"bound of {format_us(self.us)}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ Every stream comes as fast as any other. A window that counts rows is as large a
 other one is large, for a wrong guess then costs little: an index that is not needed is a small
 loss, and a scan of a window that turns out to be large a great one. A tuple meets about one tuple
 of every other window. So what must be equal is found by hash and what has an order in a tree, as
-far as the weights of the machine do not say otherwise, and only a small window of rows is scanned.
+far as the weights of the machine do not say otherwise.
+
+Of a stream that is silent it is assumed that it comes back, slowly.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from penstock.model.query import Query
 from penstock.model.window import RowWindow
 from penstock.model.workload import Workload
 
-__all__ = ["LARGE_WINDOW", "ROW_BYTES", "USUAL_RATE", "assumed_workload"]
+__all__ = ["LARGE_WINDOW", "ROW_BYTES", "SILENT", "USUAL_RATE", "assumed_workload"]
 
 USUAL_RATE: Final = 1_000.0  # tuples a second, of every stream
 LARGE_WINDOW: Final = 100_000  # tuples
+SILENT: Final = 1e-3  # of the fastest rate, that of a stream which does not come
 ROW_BYTES: Final = 64.0  # kept of a tuple, where it is not known
 
 

@@ -4,8 +4,9 @@ Indexes come after allocation (Kang et al.): a window that holds a tenth of its 
 scanned, whatever it would be whole.
 
 Memory. Of one pool for all streams each window is expected to keep the same part of its tuples:
-what is worth keeping is not known beforehand. Of equal parts each keeps what fits. A tuple takes
-its row, and the record and index entry that go with it.
+what is worth keeping is not known beforehand. Of parts each keeps what fits; where they are
+allocated, `allocate_memory` says which, for the rates that probe. A tuple takes its row, and the
+record and index entry that go with it.
 
 CPU. Under a service rate, `allocate_cpu` says how many tuples of each stream are dealt with. Those
 whose probes are dropped still enter their windows; those that are dropped as tuples do not, and
@@ -21,7 +22,7 @@ from penstock.model.plan import Index
 from penstock.planning.load import Load
 from penstock.planning.memory import memory_bytes
 from penstock.planning.touched import Structure
-from penstock.shedding.allocation import allocate_cpu
+from penstock.shedding.allocation import allocate_cpu, allocate_memory
 from penstock.shedding.output_rate import checked_drop
 
 __all__ = ["tuple_bytes", "within"]
@@ -41,15 +42,19 @@ def _served(load: Load, limits: Limits, service_rate: float) -> Load:
         for name, rate in zip(names, load.rates, strict=True)
     ]
     rates = allocate_cpu(load.rates, load.tuples, service_rate, drop, floors)
+    probing = tuple(
+        rate if real else silent
+        for rate, real, silent in zip(rates, load.rates, load.probe_rates, strict=True)
+    )
     if drop == "probe":
-        return replace(load, probe_rates=rates)
+        return replace(load, probe_rates=probing)
     tuples = tuple(
         tuples if load.counts_rows[stream] or not load.rates[stream] else tuples * rate / real
         for stream, (tuples, rate, real) in enumerate(
             zip(load.tuples, rates, load.rates, strict=True)
         )
     )
-    return replace(load, rates=rates, probe_rates=rates, tuples=tuples)
+    return replace(load, rates=rates, probe_rates=probing, tuples=tuples)
 
 
 def _kept(load: Load, limits: Limits) -> Load:
@@ -59,9 +64,13 @@ def _kept(load: Load, limits: Limits) -> Load:
         sizes = tuple(tuple_bytes(load, stream) for stream in range(len(load.tuples)))
         room = float(limits.memory.bytes or 0)
     wanted = [tuples * size for tuples, size in zip(load.tuples, sizes, strict=True)]
-    if limits.pool == "fixed":
-        part = room / len(wanted)
-        kept = [min(each, part) for each in wanted]
+    parts = limits.parts(load.query.names)
+    if limits.pool == "allocated" and room and any(load.probe_rates):
+        kept = list(allocate_memory(load.probe_rates, room, caps=wanted))
+    elif parts is not None:
+        kept = [
+            min(each, room * part / sum(parts)) for each, part in zip(wanted, parts, strict=True)
+        ]
     else:
         share = min(1.0, room / sum(wanted)) if sum(wanted) else 1.0
         kept = [each * share for each in wanted]

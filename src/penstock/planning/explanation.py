@@ -75,7 +75,8 @@ class Explanation:
 
     indexes: of each window; of one with several access paths, one for each.
     orders: the order in which the arrivals of a stream probe the other windows.
-    cost: for each second of event time, in `unit` ('ns', 's' or 'tuples' touched).
+    cost: for each second of event time, in `unit` ('ns', 's', 'tuples' touched, or
+        'units' that mean nothing).
     breakdown: of each window what probing it, inserting into it and expiring from it costs.
     runners_up: the next best plans. crossovers: where others would be better.
     expire: how tuples leave. expire_costs: what the ways to do it cost.

@@ -27,7 +27,7 @@ from penstock.model.access import Equal
 from penstock.model.query import Query
 from penstock.model.steps import Step
 from penstock.model.workload import Workload, path_columns
-from penstock.planning.assumed import ROW_BYTES
+from penstock.planning.assumed import ROW_BYTES, SILENT
 
 __all__ = ["Load", "Shares", "load_of"]
 
@@ -117,10 +117,12 @@ def load_of(query: Query, workload: Workload) -> Load:
     """The numbers of a query under a workload, when nothing is dropped."""
     workload.check(query)
     rates = tuple(workload.rate(name) for name in query.names)
+    # A plan lasts, and a silent stream may come back: then a scan chosen for it would cost much.
+    silent = SILENT * max(rates)
     return Load(
         query,
         rates,
-        rates,
+        tuple(rate or silent for rate in rates),
         tuple(workload.window_tuples(query, name) for name in query.names),
         tuple(workload.window(query, name).rows > 0 for name in query.names),
         tuple(_row_bytes(workload, name) for name in query.names),

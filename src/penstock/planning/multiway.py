@@ -212,7 +212,7 @@ def cheapest_order(
             fronts = []
             for last in members:
                 cost, front = best[members - {last}]
-                fronts.append((_rounded(cost + added(front, last)), (*front, last)))
+                fronts.append((rounded(cost + added(front, last)), (*front, last)))
             best[members] = min(fronts)
     return best[frozenset(streams)][1]
 
@@ -221,9 +221,10 @@ def _greedy(streams: tuple[int, ...], added: _Added) -> tuple[int, ...]:
     order: tuple[int, ...] = ()
     while len(order) < len(streams):
         left = [each for each in streams if each not in order]
-        order = (*order, min(left, key=lambda each: (_rounded(added(order, each)), each)))
+        order = (*order, min(left, key=lambda each: (rounded(added(order, each)), each)))
     return order
 
 
-def _rounded(cost: float) -> float:
+def rounded(cost: float) -> float:
+    """Without the digits in which what costs the same may differ."""
     return float(f"{cost:.{_DIGITS}g}")

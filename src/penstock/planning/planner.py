@@ -27,7 +27,7 @@ from penstock.model.plan import Indexes as GivenIndexes
 from penstock.model.query import Query
 from penstock.model.steps import linked_order
 from penstock.planning.costs import Cost
-from penstock.planning.multiway import cheapest_order
+from penstock.planning.multiway import cheapest_order, rounded
 from penstock.planning.plan_costs import Indexes, Orders, Path, PlanCosts, Visits
 
 __all__ = ["Choice", "Fixed", "Planner", "fixed_of"]
@@ -38,7 +38,6 @@ _CLIMBED_STREAMS: Final = 5  # 24 orders of each
 _FEW_INDEXES: Final = 4_096
 _LISTED_STREAMS: Final = 5  # 24 orders of each
 _ROUNDS: Final = 20  # two or three are usual
-_DIGITS: Final = 12  # plans that differ beyond them cost the same
 
 GivenOrders = Mapping[str, Sequence[str]]
 
@@ -138,7 +137,7 @@ class Planner:
                     orders = (*chosen.orders[:origin], order, *chosen.orders[origin + 1 :])
                     others.append(self._with_best_indexes(orders))
         found: list[Choice] = []
-        for choice in sorted(others, key=lambda each: _rounded(each.cost.total)):
+        for choice in sorted(others, key=lambda each: rounded(each.cost.total)):
             if len(found) < count and not any(map(choice.is_same_plan, [chosen, *found])):
                 found.append(choice)
         return found
@@ -155,7 +154,7 @@ class Planner:
         if key not in self._best:
             candidates = self._candidates(path) if visits else [Index("scan")]
             priced = [
-                (_rounded(self.costs.direction(path, index, visits).total), index)
+                (rounded(self.costs.direction(path, index, visits).total), index)
                 for index in candidates
             ]
             self._best[key] = min(priced, key=lambda each: each[0])
@@ -164,7 +163,7 @@ class Planner:
     def _cost(self, orders: Orders) -> float:
         """What these orders cost with the best indexes."""
         by_place = zip(*map(self._numbered, range(len(orders)), orders), strict=True)
-        return _rounded(sum(map(self._price, range(len(self._places)), by_place)))
+        return rounded(sum(map(self._price, range(len(self._places)), by_place)))
 
     def _numbered(self, origin: int, order: tuple[int, ...]) -> tuple[int, ...]:
         """The visits of one stream's arrivals to each place, by number; 0 where there are none."""
@@ -277,7 +276,3 @@ class Planner:
 
         places = cheapest_order(tuple(range(len(usual))), added, _EXACT_ORDERS)
         return tuple(usual[place] for place in places)
-
-
-def _rounded(cost: float) -> float:
-    return float(f"{cost:.{_DIGITS}g}")

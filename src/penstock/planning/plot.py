@@ -168,7 +168,9 @@ def _figure(explanation: Explanation, lines: Lines) -> Any:
         x=log10(now), y=1, yref="paper", yanchor="bottom", text=f"now {shown_ratio(now)}",
         showarrow=False,
     )  # fmt: skip
-    per = "tuples touched" if explanation.unit == "tuples" else f"{explanation.unit} of work"
+    per = {"tuples": "tuples touched", "units": "units"}.get(
+        explanation.unit, f"{explanation.unit} of work"
+    )
     low, high = min(heights), max(heights)
     figure.update_layout(
         title=f"Cost by indexes of {left} / {right}",

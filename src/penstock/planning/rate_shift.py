@@ -22,6 +22,7 @@ __all__ = ["FARTHEST", "MOST_STREAMS", "RateShift", "Turn", "rate_shifts", "rate
 
 FARTHEST: Final = 1e6  # times the ratio of today
 MOST_STREAMS: Final = 5  # beyond, it takes too long
+_LEAST: Final = 1e-100  # what is beyond leaves no room to be shifted
 _STEPS: Final = {2: 2.0}  # the ratio from one look to the next
 _STEP: Final = 4.0
 _CLOSE: Final = {2: 1 + 1e-9}
@@ -54,8 +55,8 @@ def rate_shifts(case: Case, chosen: Choice) -> tuple[RateShift, ...]:
         return ()
     found = []
     for pair in combinations(range(len(rates)), 2):
-        if min(rates[each] for each in pair) > 0:
-            ratio = rates[pair[0]] / rates[pair[1]]
+        ratio = rates[pair[0]] / rates[pair[1]] if rates[pair[1]] > 0 else 0.0
+        if _LEAST < ratio < 1 / _LEAST:
             below, above = (_turn(case, chosen, pair, ratio, down) for down in (True, False))
             found.append(RateShift(pair, ratio, below, above))
     return tuple(found)

@@ -26,9 +26,10 @@ _WORDS_OF_EXPIRE: Final = {
 def as_text(explanation: Explanation) -> str:
     """Without colours, and without blanks at the ends of lines."""
     file = StringIO()
-    Console(file=file, width=_WIDTH, color_system=None, highlight=False).print(
-        rendered(explanation)
+    plain = Console(
+        file=file, width=_WIDTH, color_system=None, highlight=False, markup=False, emoji=False
     )
+    plain.print(rendered(explanation))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
@@ -46,8 +47,8 @@ def rendered(explanation: Explanation) -> RenderableType:
 
 def shown_cost(cost: float, unit: str) -> str:
     """A cost for people; of time, in a unit that suits it."""
-    if unit == "tuples":
-        return f"{cost:,.4g} tuples" if cost < 1e6 else f"{cost:,.0f} tuples"
+    if unit in ("tuples", "units"):
+        return f"{cost:,.4g} {unit}" if cost < 1e6 else f"{cost:,.0f} {unit}"
     seconds = cost * 1e-9 if unit == "ns" else cost
     for name, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:

@@ -23,7 +23,7 @@ from penstock.errors import PlanError
 __all__ = ["STRUCTURES", "UNITS", "WEIGHTS", "Weight", "Weights", "weights_of"]
 
 STRUCTURES: Final = ("scan", "hash", "buckets", "bplus_tree", "t_tree")
-UNITS: Final = ("s", "ns", "tuples")
+UNITS: Final = ("s", "ns", "tuples", "units")
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ WEIGHTS: Final[dict[str, Weights]] = {
     # One weight for both, in no unit that means anything: only 0.65 / 0.5 does.
     "kang2002": Weights(
         "kang2002",
-        "s",
+        "units",
         {
             "scan": Weight(0.5, 0.5),
             "hash": Weight(0.65, 0.65),

@@ -114,6 +114,7 @@ class Metrics:
         lines += [
             f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "
             f"{each.expired:,} expired, {f'{each.shed:,} shed, ' if each.shed else ''}"
+            f"{f'{each.unprobed:,} not probed, ' if each.unprobed else ''}"
             f"watermark {_text(each.watermark)}"
             for name, each in self.streams.items()
         ]
@@ -123,8 +124,8 @@ class Metrics:
 
     def _shed_text(self) -> str:
         shed = f"{self.shed:,} {'tuple' if self.shed == 1 else 'tuples'} shed"
-        if self.unprobed:
-            shed += f", {self.unprobed:,} not probed"
+        if self.unprobed and self.shed < self.unprobed:  # else they are among the shed
+            shed = f"{self.unprobed:,} not probed" + (f", {shed}" if self.shed else "")
         if self.lost is None or self.recall is None:
             return f"  {shed}; what is lost is not counted"
         told = f"{self.lost:,} results lost"

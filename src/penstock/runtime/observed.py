@@ -35,21 +35,21 @@ _US: Final = 1e6
 
 
 class Recent:
-    """The last batches of a stream: of each its tuples, and the extremes of their times."""
+    """The last batches of a stream: of each its tuples and rows, and the extremes of the times."""
 
     def __init__(self) -> None:
-        self._batches: deque[tuple[int, int, int]] = deque(maxlen=_BATCHES)
+        self._batches: deque[tuple[int, int, int, int]] = deque(maxlen=_BATCHES)
 
     def saw(self, tuples: int, intake: Intake) -> None:
         """Note a batch, and how many tuples of it take part."""
-        self._batches.append((tuples, intake.earliest, intake.latest))
+        self._batches.append((tuples, len(intake.ts), intake.earliest, intake.latest))
 
-    def count_and_span(self) -> tuple[int, int]:
-        """How many tuples came, and in how many microseconds of event time."""
+    def count_and_span(self) -> tuple[float, int]:
+        """How many tuples came after the first row, and in how many microseconds of event time."""
         if not self._batches:
-            return 0, 0
-        counts, first, last = zip(*self._batches, strict=True)
-        return sum(counts), max(last) - min(first)
+            return 0.0, 0
+        counts, rows, first, last = zip(*self._batches, strict=True)
+        return sum(counts) * (1 - 1 / max(sum(rows), 1)), max(last) - min(first)
 
 
 def observed_workload(join: Join) -> Workload:
@@ -91,8 +91,8 @@ def _keyed(join: Join, stream: int) -> Words:
     return live if bool(heard.all()) else live[heard]
 
 
-def _seen(join: Join, stream: int, live: Words) -> tuple[int, int]:
-    """So many tuples of a stream came in so many microseconds of event time."""
+def _seen(join: Join, stream: int, live: Words) -> tuple[float, int]:
+    """So many tuples of a stream came after the first, in so many microseconds of event time."""
     count, span_us = join.recent[stream].count_and_span()
     window = join.query.windows[stream]
     # Of these the tuples that are live are not all that came in their time; and where arrivals are
@@ -100,7 +100,7 @@ def _seen(join: Join, stream: int, live: Words) -> tuple[int, int]:
     chosen = join.plan.limits is not None or window.per_key or window.arrivals
     if not chosen and count < min(_ENOUGH, len(live)):
         times = join.driver.windows.timestamps(stream, live)
-        count, span_us = len(live), int(times.max() - times.min())
+        count, span_us = len(live) - 1.0, int(times.max() - times.min())
     return count, span_us
 
 
@@ -110,14 +110,14 @@ def _rates(join: Join, live: Sequence[Words]) -> dict[str, float]:
     longest_us = max(span_us for _, span_us in seen)
     if not longest_us:
         came = ", ".join(
-            f"{count:,} of {name!r}"
+            f"{count + 1:,.0f} of {name!r}"
             for name, (count, _) in zip(join.query.names, seen, strict=True)
         )
         raise StateError(
             f"rates are not known yet: the tuples that came, {came}, span no time; push more first"
         )
     return {
-        name: (count - 1) * _US / span_us if span_us else count * _US / longest_us
+        name: count * _US / span_us if span_us else (count + 1) * _US / longest_us
         for name, (count, span_us) in zip(join.query.names, seen, strict=True)
     }
 

@@ -79,7 +79,7 @@ class Described:
 _FATES = {
     Known.LIVE: "has arrived and is kept",
     Known.UNPROBED: "has arrived and is kept, but did not look for partners when it came, to keep "
-    "within the service rate: only those that came after it have met it",
+    "within the service rate: only what came after it has met it, and that order is not kept",
     Known.WAITING: "has arrived, and waits for the watermark to pass its time",
     Known.LATE: "arrived late, behind the watermark, and was dropped",
     Known.EXPIRED: "no longer in its window: {ended}; it has expired, or it would be late now",

@@ -21,16 +21,12 @@ from math import prod
 from typing import Literal
 
 from penstock.errors import PlanError
+from penstock.model.limits import DROPS
 from penstock.shedding.quantities import Numbers, per_stream, share
 
-__all__ = ["DROPS", "Drop", "checked_drop", "output_rate", "probe_values"]
+__all__ = ["Drop", "checked_drop", "output_rate", "probe_values"]
 
 Drop = Literal["probe", "tuple"]
-
-DROPS: dict[str, str] = {
-    "probe": "a tuple that cannot be dealt with enters its window but does not probe",
-    "tuple": "a tuple that cannot be dealt with neither probes nor enters its window",
-}
 
 # An effective rate worked out as a share of the real one may exceed it in its last bits.
 _ROUNDING = 1e-9

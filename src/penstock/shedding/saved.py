@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.shedding import ghosts
+from penstock.shedding.service import portions
 from penstock.shedding.shedder import Shedder
 from penstock.state.arena import Words
 from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS
@@ -42,7 +43,7 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
     """All that does not belong to one tuple."""
     state = shedder.windows.state
     numbers: dict[str, Any] = {name: [state.budget[name][0]] for name in _OF_BUDGET}
-    numbers |= {name: [state.shares[name].tolist()] for name in _OF_SHARE}
+    numbers |= {name: [state.shares[name].tolist()] for name in (*_OF_SHARE, "rows")}
     saved = {"numbers": pa.table(numbers)}
     learned = [state.words[start : start + count] for start, count in _learned(shedder.windows)]
     if learned:
@@ -112,6 +113,8 @@ def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
         state.shares[name] = numbers[name]
     state.budget["shrink"] = 1.0 / state.budget["growth"]
     state.budget["learns"] |= shedder.goes_by_worth
+    if shedder.limits.pool == "allocated" and "rows" in numbers:
+        state.shares["rows"] = portions(int(state.budget["rows"][0]), numbers["rows"])
 
 
 def _learned(windows: Windows) -> list[tuple[int, int]]:

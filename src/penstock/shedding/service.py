@@ -81,15 +81,16 @@ class Service:
         it must be worth it: of streams that are as fast either may be ahead by chance."""
         limits, shares = self._limits, self.windows.state.shares
         rows, whole = max(limits.memory.rows, 1), self._whole(query, rates)
-        if limits.service_rate is None or limits.drop == "tuple":
-            best = allocate_memory(rates.tolist(), rows, caps=whole)
-        else:
-            best = allocate_both(rows, limits.service_rate, rates.tolist()).windows
-        expected = [
-            output_rate(rates.tolist(), windows, self._served(query, rates, windows))
-            for windows in (best, np.minimum(shares["rows"], whole).tolist())
-        ]
-        if expected[0] > _WORTH_IT * expected[1]:
+        probing = [rates.tolist()]
+        if limits.service_rate is not None and limits.drop == "probe":
+            probing.append(list(allocate_both(rows, limits.service_rate, probing[0]).rates))
+        divisions = [allocate_memory(each, rows, caps=whole) for each in probing]
+
+        def expected(windows: Sequence[float]) -> float:
+            return output_rate(rates.tolist(), windows, self._served(query, rates, windows))
+
+        best = max(divisions, key=expected)
+        if expected(best) > _WORTH_IT * expected(np.minimum(shares["rows"], whole).tolist()):
             shares["rows"] = portions(limits.memory.rows, best)
 
     def _served(self, query: Query, rates: Rates, tuples: Sequence[float]) -> Rates:
@@ -134,8 +135,10 @@ class Service:
     def _whole(self, query: Query, rates: Rates) -> list[float]:
         """Tuples in each window when nothing is dropped; of one that does not end, as many as
         there can be."""
-        lengths = [window.slot_us or window.length_us for window in query.windows]
-        most = float(self._limits.memory.rows or inf)
+        # A stream that has to come first by some time has ends that lie before it.
+        lengths = [window.slot_us or max(window.length_us, 0) for window in query.windows]
+        rows = self._limits.memory.rows
+        most = inf if rows is None else float(rows)
         return [
             rate * length / _SECOND_US if length < FOREVER else most
             for rate, length in zip(rates.tolist(), lengths, strict=True)

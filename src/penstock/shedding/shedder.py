@@ -109,6 +109,8 @@ class Shedder:
         state = self.windows.state
         state.budget["rows"] = rows
         state.budget["most_ghosts"] = self.ghosts.most
+        if self.limits.pool == "allocated" and state.shares["rows"].any():
+            self._parts = state.shares["rows"].tolist()  # as they were; the next chunk tells better
         state.shares["rows"] = portions(rows, self._parts)
 
     # What a stream brings.

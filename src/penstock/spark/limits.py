@@ -28,6 +28,11 @@ def check_limits(
             "a semi join under limits cannot begin with a history: which rows of it have matched "
             "is not known once others are dropped; leave initial= or limits= out"
         )
+    if plan.limits.service_rate is not None and not binding.query.keys[0] and buckets > 1:
+        raise PlanError(
+            f"service_rate= counts each tuple once, and without a key each goes to all {buckets} "
+            "buckets; give buckets=1, columns that are equal, or a limit of memory alone"
+        )
     given = plan.limits.memory.bytes
     if given is None:
         return

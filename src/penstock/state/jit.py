@@ -69,7 +69,11 @@ def announce_compilation(joins: str) -> None:
     cache = kernel_cache()
     if numba.config.DISABLE_JIT or (cache and (cache / f"for {joins}").exists()):
         return
-    print(f"penstock: compiling kernels for {joins}, once", file=sys.stderr, flush=True)
+    print(
+        f"penstock: compiling kernels for {joins}, once: up to a minute",
+        file=sys.stderr,
+        flush=True,
+    )
     if cache:
         (cache / f"for {joins}").touch()
 

@@ -54,6 +54,8 @@ def pass_time(state: State, now: int) -> None:
             table.total *= factor
             if table.kind == BY_KEY and not table.given:
                 frequencies.scale(state.floats, table, factor)
+        for number in range(len(state.shares)):
+            state.shares[number].came *= factor
         budget.growth = 1.0
     budget.shrink = 1.0 / budget.growth
 
