@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -175,3 +176,31 @@ def test_time_that_is_left_against_frequency(shed: str, kept: int) -> None:
     join.push(a=rows_of_keys(0, 3))
     join.push(a=rows_of_keys(80, 2))
     assert live_keys(join, 0) == [kept]
+
+
+@pytest.mark.parametrize("shed", ["prob", "life", "expected_life"])
+def test_keys_that_come_once_are_kept_until_they_have(shed: str) -> None:
+    """Each order is paid once: paid ones are worth nothing, though their keys have come."""
+    rng = np.random.default_rng(3)
+    keys, ts = rng.permutation(6000), np.arange(6000) * 1000
+    delay = rng.exponential(300_000, 6000).astype(np.int64)
+    paid_at = ts + delay
+    order = np.argsort(paid_at, kind="stable")
+    tables = {
+        "a": pa.table({"ts": ts, "k": keys}),
+        "b": pa.table({"ts": paid_at[order], "k": keys[order]}),
+    }
+    recall = {}
+    for policy in (shed, "random", "oldest"):
+        join = ps.WindowJoin(QUERY.streams, on="k", within="1 s").start(
+            limits=ps.Limits("400 rows", shed=policy)
+        )
+        for begin in range(0, 7_000_000, 50_000):
+            batch = {}
+            for name, table in tables.items():
+                times = np.asarray(table["ts"])
+                first, last = np.searchsorted(times, (begin, begin + 50_000))
+                batch[name] = table.slice(first, last - first)
+            join.push(batch)
+        recall[policy] = join.metrics.recall or 0.0
+    assert recall[shed] > 1.1 * max(recall["oldest"], recall["random"])

@@ -36,7 +36,9 @@ _OF_BUDGET: Final = (
 _OF_SHARE: Final = (
     "shed", "lost", "numbered", "came", "arrived", "unprobed", "unprobed_lost",
 )  # fmt: skip
-_OF_TABLE: Final = ("filled", "since", "total", "given")
+_OF_TABLE: Final = (
+    "filled", "since", "total", "given", "met_new", "met_known", "waiting_new", "waiting_known",
+)  # fmt: skip
 
 
 def save(shedder: Shedder) -> dict[str, pa.Table]:
@@ -87,7 +89,8 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
         state.floats[start : start + GROUPS] = saved["groups"]["sums"].to_numpy()
     totals = saved["totals"].to_pydict()
     for path, table in enumerate(state.tables):
-        table.total = totals["total"][path]
+        for name in ("total", "met_new", "met_known", "waiting_new", "waiting_known"):
+            table[name] = totals[name][path]
         if table.kind == BY_KEY and "counts" in saved and not table.given:
             rows = saved["counts"]["path"].to_numpy() == path
             keys = saved["counts"]["key"].to_numpy()[rows]

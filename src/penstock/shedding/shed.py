@@ -12,7 +12,7 @@ from penstock.shedding import ages
 from penstock.shedding.ghosts import lay
 from penstock.shedding.serve import earn
 from penstock.shedding.victims import AGE, victim
-from penstock.shedding.worth import level_now
+from penstock.shedding.worth import first_level, level_now
 from penstock.state import indexes, queue, ring
 from penstock.state.arena import DEAD, MATCHED, MET, State, is_plain, record_at
 from penstock.state.budget import ENTRY_WORDS
@@ -67,7 +67,7 @@ def admit(state: State, number: int) -> None:
         ts = record_at(state, number, sequence).ts
         level = ages.stretch(state, number, ts, state.budget[0].instant)
     else:
-        level = level_now(state, number, sequence)
+        level = first_level(state, number, sequence)
     queue.enter(state, number, sequence, level)
 
 

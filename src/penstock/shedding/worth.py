@@ -23,7 +23,7 @@ from penstock.state.levels import level_for
 from penstock.state.order import LEAST, MISSING, bounds
 from penstock.stats import tables
 
-__all__ = ["level_now"]
+__all__ = ["first_level", "level_now"]
 
 
 @kernel
@@ -42,6 +42,19 @@ def _rate(state: State, number: int, step: Any, sequence: int) -> float:
             low, high = max(low, least), min(high, greatest)
             asks = True
     return tables.rate(state, step.path, low, high) if asks else 1.0
+
+
+@kernel
+def first_level(state: State, number: int, sequence: int) -> int:
+    """The level of a tuple that enters, from which is also learned what keys are worth that have
+    not come: of two streams by one key."""
+    if not is_plain(state) or state.join[0].streams > 2:
+        return level_now(state, number, sequence)
+    worth = state.shares[number].scale
+    if state.shares[number].values > 0:
+        worth *= queue.value_of(state, number, sequence)
+    key = word_at(state, number, sequence).key
+    return level_for(worth * tables.wait(state, state.steps[number, 0].path, key))
 
 
 @kernel

@@ -38,22 +38,23 @@ def prepare(words: Words, table: Any, key: int) -> None:
 
 
 @kernel
-def add(words: Words, floats: Any, table: Any, key: int, weight: float) -> None:
-    """Count an arrival of a key."""
+def add(words: Words, floats: Any, table: Any, key: int, weight: float) -> bool:
+    """Count an arrival of a key; whether it was known."""
     least = _home(table, key)
     for entry in range(least, least + WAYS * _ENTRY, _ENTRY):
         counted = floats[entry + 1]
         if counted == 0.0:  # the rest of the set is free
             words[entry] = key
             floats[entry + 1] = weight
-            return
+            return False
         if words[entry] == key:
             floats[entry + 1] = counted + weight
-            return
+            return True
         if counted < floats[least + 1]:
             least = entry
     words[least] = key
     floats[least + 1] += weight
+    return False
 
 
 @kernel

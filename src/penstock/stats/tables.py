@@ -2,6 +2,16 @@
 
 Keys are counted (stats.frequencies), values in order are sampled (stats.sample). What is told is a
 rate: arrivals in about a window's time, of which those long ago count less.
+
+A key that has not come may be one that never does, or one that still will: of orders that are each
+paid once, the unpaid ones are those worth keeping. So it is learned what they turn out to meet,
+beside keys that are known. Of an arrival with a new key, and of one with a known key, the matches
+are added up; and of the tuples that wait for such arrivals, how many have a key that is not known
+here, and the counts of the others. Then a key that is not known is as good as one that has come
+
+    (met by new / waiting for new)  /  (met by known / counts of those waiting for known)
+
+times. Matches with ghosts count, so what is learned does not depend on what was kept.
 """
 
 from __future__ import annotations
@@ -15,11 +25,14 @@ from penstock.state.budget import BY_KEY, BY_ORDER
 from penstock.state.jit import kernel
 from penstock.stats import frequencies, sample
 
-__all__ = ["BY_KEY", "BY_ORDER", "draw", "give", "learn", "pass_time", "prepare", "rate"]
+__all__ = ["BY_KEY", "BY_ORDER", "draw", "give", "learn", "pass_time", "prepare", "rate", "wait"]
 
 _STEPS: Final = 256  # of growth in a half-life
 _LARGEST: Final = 1e60  # growth, before all counts are made less
-_UNSEEN: Final = 2.0**-20  # the rate of what has never come: what else a tuple is worth then tells
+# The rate of what has never come, before it is known better: what else a tuple is worth then tells.
+_UNSEEN: Final = 2.0**-20
+_MOST_UNSEEN: Final = 2.0**20
+_ENOUGH: Final = 64.0  # of either, to learn from
 
 
 @kernel
@@ -52,6 +65,11 @@ def pass_time(state: State, now: int) -> None:
         for number in range(len(state.tables)):
             table = state.tables[number]
             table.total *= factor
+            table.met_new, table.met_known = table.met_new * factor, table.met_known * factor
+            table.waiting_new, table.waiting_known = (
+                table.waiting_new * factor,
+                table.waiting_known * factor,
+            )
             if table.kind == BY_KEY and not table.given:
                 frequencies.scale(state.floats, table, factor)
         for number in range(len(state.shares)):
@@ -76,7 +94,10 @@ def learn(state: State, path: int, word: int) -> None:
     if table.given:
         return
     if table.kind == BY_KEY:
-        frequencies.add(state.words, state.floats, table, word, weight)
+        if frequencies.add(state.words, state.floats, table, word, weight):
+            table.met_known += weight * state.budget[0].matched
+        else:
+            table.met_new += weight * state.budget[0].matched
     elif table.kind == BY_ORDER:
         # Numbers of its own: what is counted must not change what is shed.
         drawn = state.budget[0].sampling = _drawn(state.budget[0].sampling)
@@ -100,6 +121,38 @@ def rate(state: State, path: int, low: int, high: int) -> float:
     if table.kind == BY_ORDER:
         return max(sample.share(state.words, table, low, high) * table.total * shrink, _UNSEEN)
     counted = frequencies.count(state.words, state.floats, table, low)
+    return _rate_of(table, counted, shrink)
+
+
+@kernel
+def _rate_of(table: Any, counted: float, shrink: float) -> float:
+    """The rate of a key that counts so much."""
     if table.given:  # as parts of all arrivals; before any of them, as if one had come
         return counted * max(table.total * shrink, 1.0)
-    return max(counted * shrink, _UNSEEN)
+    if counted > 0.0:
+        return max(counted * shrink, _UNSEEN)
+    return _unseen(table, shrink)
+
+
+@kernel
+def _unseen(table: Any, shrink: float) -> float:
+    """As how many arrivals one is worth that has not been seen."""
+    met = (table.met_new + table.met_known) * shrink
+    if met < _ENOUGH or table.waiting_new * shrink < _ENOUGH or table.met_new <= 0.0:
+        return _UNSEEN
+    by_new = table.met_new / table.waiting_new
+    by_known = table.met_known / max(table.waiting_known, table.waiting_new)
+    return min(max(by_new / max(by_known, by_new / _MOST_UNSEEN), _UNSEEN), _MOST_UNSEEN)
+
+
+@kernel
+def wait(state: State, path: int, key: int) -> float:
+    """Note a tuple that will be met by arrivals with a key; how many of these are expected."""
+    table: Any = state.tables[path]
+    budget = state.budget[0]
+    counted = frequencies.count(state.words, state.floats, table, key)
+    if counted > 0.0:
+        table.waiting_known += counted  # as it is, it has grown already
+    else:
+        table.waiting_new += budget.growth
+    return _rate_of(table, counted, budget.shrink)
