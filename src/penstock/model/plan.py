@@ -18,7 +18,6 @@ from penstock.model.limits import POLICIES, Limits
 from penstock.model.query import Query
 from penstock.model.steps import Step, linked_order, steps_of
 from penstock.model.where import parse_expression
-from penstock.model.window import FOREVER
 
 __all__ = [
     "DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "check_limits",
@@ -167,9 +166,7 @@ def check_limits(query: Query, limits: Any) -> None:
             "use windows of time, or set no limit"
         )
     endless = [
-        name
-        for name, window in zip(query.names, query.windows, strict=True)
-        if window.length_us >= FOREVER and not window.slot_us
+        name for name, window in zip(query.names, query.windows, strict=True) if window.is_endless
     ]
     if POLICIES[limits.shed] and endless:
         raise PlanError(

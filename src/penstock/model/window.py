@@ -69,6 +69,11 @@ class Window:
         return 0
 
     @property
+    def is_endless(self) -> bool:
+        """Whether no tuple ever leaves it."""
+        return self.length_us >= FOREVER and not (self.slot_us or self.rows or self.arrivals)
+
+    @property
     def begin_us(self) -> int:
         """What is before this time takes no part."""
         return ALWAYS

@@ -101,8 +101,15 @@ class Workload:
     def check(self, query: Query) -> None:
         """Raise PlanError unless it is of the streams of a query, and has a rate for each."""
         self._check_names(query.names, "is in the query")
-        for name in query.names:
+        for name, words in zip(query.names, query.access.words, strict=True):
             self.rate(name)
+            told = self.distinct.get(name) if isinstance(self.distinct, dict) else None
+            paths = [tuple(sorted(path_columns(word))) for word in words]
+            if isinstance(told, dict) and told and not set(told) & set(paths):
+                raise PlanError(
+                    f"distinct has values of {[*told]} of stream {name!r}, which is found by "
+                    f"{paths}; give those, or the query that they are of"
+                )
 
     def rate(self, name: str) -> float:
         """Tuples of a stream in a second."""

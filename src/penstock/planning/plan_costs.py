@@ -75,6 +75,7 @@ class PlanCosts:
         self._visits: dict[tuple[int, frozenset[int], int], tuple[int | None, Visit]] = {}
         self._combinations: dict[tuple[int, frozenset[int]], float] = {}
         self._directions: dict[tuple[Path, Index, Visits], Direction] = {}
+        self.endless = [window.is_endless for window in load.query.windows]
         self._costings: dict[tuple[int, Index], Costing] = {}
 
     def candidates(self, path: Path) -> list[Index]:
@@ -115,7 +116,10 @@ class PlanCosts:
         """What a path costs per second with an index, when these come to it."""
         key = path, index, visits
         if key not in self._directions:
-            self._directions[key] = self._costing(path[0], index).direction(path[0], visits)
+            costed = self._costing(path[0], index).direction(path[0], visits)
+            # Of a window that never ends nothing has to be removed.
+            is_endless = self.endless[path[0]]
+            self._directions[key] = replace(costed, expire=0.0) if is_endless else costed
         return self._directions[key]
 
     def reading(self, window: int, visits: Visits) -> float:

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from penstock.planning.assumed import ROW_BYTES
 from penstock.planning.rate_shift import FARTHEST, MOST_STREAMS
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ def _headline(explanation: Explanation) -> Text:
     if explanation.unit == "ns":
         text.append(f", {explanation.cost / 1e7:.2g} % of one core")
     text.append(f"; weights {explanation.weights!r}")
+    if explanation.unit == "ns":
+        text.append(
+            "\nof windows and indexes: reading input and writing results come on top", "dim"
+        )
     if explanation.is_assumed:
         text.append("\nno workload was given: equal rates and large windows are assumed", "yellow")
     return text
@@ -96,7 +101,7 @@ def _plan(explanation: Explanation) -> Table:
     for name in explanation.indexes:
         table.add_row(
             name,
-            f"{_number(explanation.rates[name])}/s",
+            "assumed" if explanation.is_assumed else f"{_number(explanation.rates[name])}/s",
             explanation.windows[name],
             _number(explanation.tuples[name]),
             Text(_index(explanation.indexes[name]), "bold"),
@@ -183,7 +188,9 @@ def _rest(explanation: Explanation) -> Table:
         for mode, cost in explanation.expire_costs.items()
         if mode != explanation.expire
     ]
-    table.add_row("tuples leave", f"{explanation.expire}ly; the plan would cost {', '.join(ways)}")
+    leaves = f"{explanation.expire}ly; the plan would cost {', '.join(ways)}"
+    never = all(window.is_endless for window in explanation.case.query.windows)
+    table.add_row("tuples leave", "never" if never else leaves)
     where = explanation.partitioning
     count = {0: "", 1: ", one bucket for each shuffle partition"}.get(
         where.buckets, f", {where.buckets} buckets for each shuffle partition"
@@ -191,7 +198,9 @@ def _rest(explanation: Explanation) -> Table:
     table.add_row("on Spark", f"{where.how}{count}: {where.reason}")
     rows, size = sum(explanation.live_rows.values()), sum(explanation.live_bytes.values())
     table.add_row(
-        "kept", f"{_number(rows)} rows, {_size(size)} with rings and indexes{_each(explanation)}"
+        "kept",
+        f"{_number(rows)} rows, {_size(size)} with rings and indexes{_each(explanation)}"
+        f"{_widths(explanation)}",
     )
     for name, share in (explanation.budget or {}).items():
         kept = f"{_number(share.rows)} of {_number(share.wanted_rows)} rows"
@@ -206,6 +215,13 @@ def _each(explanation: Explanation) -> str:
         for name, rows in explanation.live_rows.items()
     ]
     return f" ({'; '.join(parts)})"
+
+
+def _widths(explanation: Explanation) -> str:
+    """What is assumed of rows whose width is not known."""
+    if explanation.case.workload.row_bytes is not None and not explanation.is_assumed:
+        return ""
+    return f", at {ROW_BYTES:.0f} bytes a row, which is assumed"
 
 
 def _index(index: str | tuple[str, ...]) -> str:
