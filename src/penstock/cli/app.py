@@ -16,6 +16,7 @@ from penstock.cli.display import failures_shown
 from penstock.cli.errors import CommandError
 from penstock.cli.explain import ExplainRequest, run_explain
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
+from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
 from penstock.cli.profile import FileStream, ProfileRequest, run_profile
 from penstock.cli.request import (
     both_sides,
@@ -231,17 +232,8 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
 @app.command("profile", cls=_Command)
 def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="One for each stream.")],
-    on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Key column, or first=second=... where the names differ. Repeatable.",
-        ),
-    ] = None,
-    time: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Event-time column, of all files or once for each."),
-    ] = None,
+    on: Keys = None,
+    time: Times = None,
     within: Annotated[
         list[str] | None,
         typer.Option(
@@ -249,10 +241,7 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
             help="Window, such as '10 minutes', of all files or once for each; else all rows.",
         ),
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="SQL", help="Predicates, such as 'abs(a.x - b.x) <= 5'."),
-    ] = None,
+    where: Where = None,
     names: Annotated[
         str | None,
         typer.Option(metavar="NAMES", help="Names of the streams, as a,b; else those of files."),
@@ -261,11 +250,9 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="File for the workload, as JSON."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Show JSON, for programs.")] = False,
-    batch_rows: Annotated[
-        int, typer.Option(min=1, metavar="ROWS", help="Rows read at a time.")
-    ] = 65_536,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    as_json: AsJson = False,
+    batch_rows: BatchRows = 65_536,
+    force: Force = False,
 ) -> None:
     """Measure streams in files: rates, keys, how often they match, bytes a row.
 
@@ -322,21 +309,9 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
             metavar="SHARE", help="Part of all pairs that match, as a,b=0.01. Repeatable."
         ),
     ] = None,
-    on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Key column, or first=second=... where the names differ. Repeatable.",
-        ),
-    ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="SQL", help="Predicates, such as 'abs(a.x - b.x) <= 5'."),
-    ] = None,
-    time: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Event-time column, of all files or once for each."),
-    ] = None,
+    on: Keys = None,
+    where: Where = None,
+    time: Times = None,
     within: Annotated[
         list[str] | None,
         typer.Option(
@@ -367,15 +342,13 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
             show_default="those of this machine",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Show JSON, for programs.")] = False,
+    as_json: AsJson = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="HTML file for costs against the ratio of two rates."),
     ] = None,
-    batch_rows: Annotated[
-        int, typer.Option(min=1, metavar="ROWS", help="Rows read at a time.")
-    ] = 65_536,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    batch_rows: BatchRows = 65_536,
+    force: Force = False,
 ) -> None:
     """Show the plan of a join: indexes, probe orders, costs, and what would change them."""
     with failures_shown():
