@@ -46,10 +46,10 @@ from penstock.shedding.serve import drop, has_place, is_counted, is_served, serv
 from penstock.shedding.shed import admit, learn, pass_instant, prepare
 from penstock.shedding.victims import AGE
 from penstock.state import indexes, ring
-from penstock.state.arena import RANK_SHIFT, State, Words, has_budget, is_plain, record_at, word_at
+from penstock.state.arena import State, Words, has_budget, is_plain, record_at, word_at
 from penstock.state.jit import kernel
 from penstock.state.links import NOWHERE
-from penstock.state.losses import SKIPPED, chance
+from penstock.state.losses import SKIPPED
 from penstock.state.order import LEAST, MISSING, bounds
 
 __all__ = [
@@ -240,7 +240,6 @@ def _counted(state: State, number: int, rows: Words, found: int, lacks: int) -> 
     """How many of a combination that was found are candidates: 0 if it was counted as lost. lacks:
     how many of its tuples are ghosts, or should not have looked."""
     streams = state.join[0].streams
-    state.budget[0].matched += _weight(state, rows, found, lacks)
     if lacks > 0:
         for depth in range(streams - 2):
             if state.frames[depth, _GHOST]:
@@ -259,19 +258,6 @@ def _counted(state: State, number: int, rows: Words, found: int, lacks: int) -> 
         charge(state, rows, found)
         return 0
     return 1
-
-
-@kernel
-def _weight(state: State, rows: Words, found: int, lacks: int) -> float:
-    """For how many combinations one stands, with at most one ghost, of which a sample is kept."""
-    if lacks == 0 or state.budget[0].threshold >= 1.0:
-        return 1.0
-    streams = state.join[0].streams
-    for number in range(streams):
-        if rows[number, found] < 0:
-            record = record_at(state, streams + number, ~rows[number, found])
-            return 1.0 / chance(state, record.marks >> RANK_SHIFT)
-    return 1.0
 
 
 @kernel
@@ -329,7 +315,6 @@ def arrive(
                 served = is_served(state, number)
                 looks = served or is_counted(state, number)
                 state.budget[0].skips = not served
-                state.budget[0].matched = 0.0
                 if not served and not has_place(state, number):
                     return found, GHOSTS_FULL
             entry = indexes.locate(state, window.paths, key)

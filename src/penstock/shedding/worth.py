@@ -54,7 +54,8 @@ def first_level(state: State, number: int, sequence: int) -> int:
     if state.shares[number].values > 0:
         worth *= queue.value_of(state, number, sequence)
     key = word_at(state, number, sequence).key
-    return level_for(worth * tables.wait(state, state.steps[number, 0].path, key))
+    path = state.windows[number].paths
+    return level_for(worth * tables.wait(state, path, state.steps[number, 0].path, key))
 
 
 @kernel

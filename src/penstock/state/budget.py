@@ -85,7 +85,7 @@ BUDGET: Final = _record(
     ("credited_at", "i8"),
     ("began", "i8"),  # when the first tuple came
     ("drops", "i8"),  # whether a tuple that is not dealt with is dropped
-    ("matched", "f8"),  # combinations that the arrival has found, lost ones included
+    ("is_new", "i8"),  # whether the key of the last arrival was not known
     ("skips", "i8"),  # whether the arrival that looks for partners should not
     ("looks", "f8"),  # the chance that results are counted which such a tuple loses; 0 for none
 )
@@ -120,7 +120,7 @@ TABLE: Final = _record(
     ("since", "i8"),  # values taken into the sample since they were put in order
     ("total", "f8"),  # arrivals, as far as they count
     ("given", "i8"),  # whether the user has given frequencies
-    # Of arrivals, what they met: those whose key was not known, and those whose was.
+    # Of arrivals, what there was for them to meet: those whose key was not known, and the others.
     ("met_new", "f8"),
     ("met_known", "f8"),
     # Of the tuples that they could meet: how many had a key that was not known here, and the counts

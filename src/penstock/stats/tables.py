@@ -4,14 +4,15 @@ Keys are counted (stats.frequencies), values in order are sampled (stats.sample)
 rate: arrivals in about a window's time, of which those long ago count less.
 
 A key that has not come may be one that never does, or one that still will: of orders that are each
-paid once, the unpaid ones are those worth keeping. So it is learned what they turn out to meet,
-beside keys that are known. Of an arrival with a new key, and of one with a known key, the matches
-are added up; and of the tuples that wait for such arrivals, how many have a key that is not known
-here, and the counts of the others. Then a key that is not known is as good as one that has come
+paid once, the unpaid ones are those worth keeping. So it is learned what such keys turn out to
+meet, beside keys that are known. Of arrivals with a new key, and of those with a known key, it is
+added up how many tuples of the other stream have come of late with that key; and of the tuples that
+wait for such arrivals, how many have a key that is not known here, and the counts of the others.
+Then a key that is not known is as good as one that has come
 
     (met by new / waiting for new)  /  (met by known / counts of those waiting for known)
 
-times. Matches with ghosts count, so what is learned does not depend on what was kept.
+times. All of it is told by the tables, so it does not depend on what was kept or remembered.
 """
 
 from __future__ import annotations
@@ -91,13 +92,12 @@ def learn(state: State, path: int, word: int) -> None:
     table = state.tables[path]
     weight = state.budget[0].growth
     table.total += weight
+    state.budget[0].is_new = 0
     if table.given:
         return
     if table.kind == BY_KEY:
-        if frequencies.add(state.words, state.floats, table, word, weight):
-            table.met_known += weight * state.budget[0].matched
-        else:
-            table.met_new += weight * state.budget[0].matched
+        is_known = frequencies.add(state.words, state.floats, table, word, weight)
+        state.budget[0].is_new = not is_known
     elif table.kind == BY_ORDER:
         # Numbers of its own: what is counted must not change what is shed.
         drawn = state.budget[0].sampling = _drawn(state.budget[0].sampling)
@@ -146,13 +146,19 @@ def _unseen(table: Any, shrink: float) -> float:
 
 
 @kernel
-def wait(state: State, path: int, key: int) -> float:
-    """Note a tuple that will be met by arrivals with a key; how many of these are expected."""
+def wait(state: State, own_path: int, path: int, key: int) -> float:
+    """Note an arrival on a path, which finds what has come on another with its key, and then waits
+    for what will; how many of these are expected."""
+    own: Any = state.tables[own_path]
     table: Any = state.tables[path]
     budget = state.budget[0]
     counted = frequencies.count(state.words, state.floats, table, key)
     if counted > 0.0:
-        table.waiting_known += counted  # as it is, it has grown already
+        table.waiting_known += counted  # counts have grown already
+        if budget.is_new:
+            own.met_new += counted
+        else:
+            own.met_known += counted
     else:
         table.waiting_new += budget.growth
     return _rate_of(table, counted, budget.shrink)
