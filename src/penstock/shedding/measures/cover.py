@@ -2,9 +2,9 @@
 
 The rows are the nodes of a complete bipartite graph whose edges weigh what the distance says. A
 cover is a set of edges with one at least at every node. The cheapest comes from an assignment: left
-alone, each node would take its cheapest edge; an edge that serves both its ends gains what these
-two cost, less what it costs itself. So the most that disjoint edges can gain is taken off, and what
-they do not reach takes its cheapest edge.
+alone, each node would take its cheapest edge; an edge that serves both its ends saves what these
+cost, less what it costs itself. So disjoint edges that save the most are taken, and the nodes that
+they do not reach take their cheapest edges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from penstock.shedding.measures.distances import (
 
 __all__ = ["mac"]
 
-_FEWEST: Final = 1e-9  # of the greatest gain: what all edges together may be favoured by
+_FEWEST: Final = 1e-9  # of the most that an edge saves: what all edges together may be favoured by
 
 Value = Callable[[Floats, npt.NDArray[np.int64], npt.NDArray[np.int64]], float]
 
@@ -55,8 +55,9 @@ def mac(
     of how many edges there are at each row. Here it is the sum over the edges of weight * edges at
     that end which has more; `value` is another function, of the weights of the edges of the cover,
     of the edges at their exact row, and at their approximate row, as arrays. Of covers that cost
-    the same (to a part in 10^9), one with the fewest edges counts; where there are several, it may
-    be another one when the rows come in another order. The sum of weights is always the same:
+    the same (to a part in 10^9), one with the fewest edges counts. Often there are several: by names
+    it is always the same one, by a function it may be another one when the rows come in another
+    order. The sum of weights does not depend on it:
     value=lambda weight, at_exact, at_approximate: weight.sum().
 
     exact, approximate, distance, columns, most_pairs: as in `earth_movers`.
@@ -85,18 +86,20 @@ def _cover(distances: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int
 
     nearest = distances.argmin(axis=1), distances.argmin(axis=0)
     alone = distances.min(axis=1), distances.min(axis=0)
-    gain = alone[0][:, None] + alone[1] - distances
-    gains = gain >= 0
-    # A little more for each edge: among covers of one cost it makes that with the fewest edges, in
+    # What an edge costs more than the two that it would replace; in place, for it is large.
+    excess = distances - alone[0][:, None]
+    excess -= alone[1]
+    serves = excess <= 0
+    # A little less for each edge: among covers of one cost it makes that with the fewest edges, in
     # which none could be left out.
-    favour = float(gain.max(initial=0.0)) * _FEWEST / min(gain.shape) or 1.0
-    np.add(gain, favour, out=gain)
-    gain[~gains] = 0.0
-    left, right = linear_sum_assignment(gain, maximize=True)
-    kept = gains[left, right]
+    favour = -float(excess.min()) * _FEWEST / min(excess.shape)
+    excess -= favour or 1.0
+    excess[~serves] = 0.0
+    left, right = linear_sum_assignment(excess)
+    kept = serves[left, right]
     left, right = left[kept], right[kept]
-    free_left = np.setdiff1d(np.arange(gain.shape[0]), left)
-    free_right = np.setdiff1d(np.arange(gain.shape[1]), right)
+    free_left = np.setdiff1d(np.arange(excess.shape[0]), left)
+    free_right = np.setdiff1d(np.arange(excess.shape[1]), right)
     return (
         np.concatenate([left, free_left, nearest[1][free_right]]),
         np.concatenate([right, nearest[0][free_left], free_right]),

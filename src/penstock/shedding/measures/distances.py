@@ -88,12 +88,14 @@ def points(answers: Tables | Rows, weighted: Mapping[Name, float]) -> tuple[Floa
 
 
 def distances_of(answers: Tables | Rows, distance: Distance) -> Floats:
-    """Of each row of the exact answer from each of the approximate one. Both have rows."""
+    """Of each row of the exact answer from each of the approximate one. Both have rows. By names
+    they are in the order of their values, so that the order they come in does not matter."""
     weighted = weights(distance, answers)
     if weighted is not None:
         from scipy.spatial.distance import cdist  # slow to import, and seldom needed
 
-        found: Floats = cdist(*points(answers, weighted), "cityblock")
+        exact, approximate = points(answers, weighted)
+        found: Floats = cdist(_in_order(exact), _in_order(approximate), "cityblock")
         return found
     if not callable(distance):
         raise AssertionError(distance)
@@ -101,6 +103,10 @@ def distances_of(answers: Tables | Rows, distance: Distance) -> Floats:
     upright = {name: _values(answers.exact, name)[:, None] for name in names}
     flat = {name: _values(answers.approximate, name)[None, :] for name in names}
     return _checked(distance(upright, flat), (len(answers.exact), len(answers.approximate)))
+
+
+def _in_order(given: Floats) -> Floats:
+    return given[np.lexsort(given.T)]
 
 
 def _checked(given: Any, shape: tuple[int, int]) -> Floats:
