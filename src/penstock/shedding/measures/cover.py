@@ -55,7 +55,7 @@ def mac(
     of how many edges there are at each row. Here it is the sum over the edges of weight * edges at
     that end which has more; `value` is another function, of the weights of the edges of the cover,
     of the edges at their exact row, and at their approximate row, as arrays. Of covers that cost
-    the same (to a part in 10^9), one with the fewest edges counts. Often there are several: by names
+    the same (to a part in 10^9), one with the fewest edges counts. Often there are some: by names
     it is always the same one, by a function it may be another one when the rows come in another
     order. The sum of weights does not depend on it:
     value=lambda weight, at_exact, at_approximate: weight.sum().
