@@ -11,6 +11,8 @@ import penstock
 
 pytestmark = pytest.mark.jit_off
 
+ROOMS = ("measures",)  # modules that are offered under their own name
+
 
 def offered() -> list[str]:
     """What the module shows, but for its own submodules."""
@@ -23,8 +25,9 @@ def offered() -> list[str]:
 
 def test_all_is_sorted_and_complete() -> None:
     assert list(penstock.__all__) == sorted(penstock.__all__)
-    public = [name for name in penstock.__all__ if name != "__version__"]
+    public = [name for name in penstock.__all__ if name not in ("__version__", *ROOMS)]
     assert public == sorted(name for name in offered() if name != "annotations")
+    assert set(ROOMS) <= set(penstock.__all__)
 
 
 @pytest.mark.parametrize("name", [n for n in penstock.__all__ if not n.startswith("_")])
@@ -39,6 +42,20 @@ def test_every_public_name_is_explained(name: str) -> None:
             ):
                 continue
             assert inspect.getdoc(getattr(value, attribute)), f"{name}.{attribute}"
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_every_name_in_a_room_is_listed_and_explained(name: str) -> None:
+    room = getattr(penstock, name)
+    assert inspect.getdoc(room)
+    assert len(set(room.__all__)) == len(room.__all__)
+    for each in room.__all__:
+        value = getattr(room, each)
+        assert inspect.getdoc(value), each
+        if inspect.isclass(value):
+            for attribute, member in vars(value).items():
+                if not attribute.startswith("_") and isinstance(member, property):
+                    assert inspect.getdoc(member), f"{each}.{attribute}"
 
 
 @pytest.mark.parametrize(
