@@ -22,6 +22,7 @@ from penstock.runtime.estimate import Estimate, estimate
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
 from penstock.runtime.why import Why
+from penstock.shedding import static as static
 from penstock.window_join import WindowJoin
 
 __version__ = "0.1.0"
