@@ -15,11 +15,13 @@ Three things make it small:
   known. So only kinds of small loss, the *core*, are in the knapsack. It begins with a few, which
   gives a better known best, and grows until no kind outside could matter.
 - The component that is partly kept must not be among the whole ones. Outside the core that is one
-  table for all kinds that are empty, and one for all that are whole; in the core each kind is left
-  out in turn, by halves: O(t log t) steps for t kinds, each over an array of what is to be filled.
+  table for all kinds that are empty, and one for all that are whole. In the core, a kind whose part
+  would not give enough even beside all its copies is out of the question; the others, mostly none,
+  are left out in turn, by halves.
 
-O(c log c + t * room * log t) at most, room <= k being what the kinds outside the core leave. When
-all are in the core, t <= c and room = k; usually t is a few dozen.
+O(c log c + t * room), t being the kinds in the core and room <= k what those outside leave; the part
+left out by halves is at most O(t * room * log t). In the worst case t = c and room = k; usually t is
+a few dozen.
 """
 
 from __future__ import annotations
@@ -110,7 +112,7 @@ class _Knapsack:
         rank = np.concatenate(([self.last], rank[rank != self.last]))
         size = _CORE
         while True:
-            best = max(best, self._with_core(rank[:size], self._gap(best)), key=lambda c: c.joined)
+            best = self._with_core(rank[:size], best)
             needed = int(np.count_nonzero(self.loss <= self._gap(best) + self.slack))
             if needed <= size:
                 return best
@@ -130,15 +132,16 @@ class _Knapsack:
         left_over = self.keep - int((whole * self.size).sum())
         return int((whole * self.value).sum()) - best.joined + left_over * float(self.price) - 1
 
-    def _with_core(self, core: Ints, gap: float) -> _Choice:
-        """The best choice in which kinds outside the core are as they are, but for one copy."""
+    def _with_core(self, core: Ints, best: _Choice) -> _Choice:
+        """The best choice in which kinds outside the core are as they are, but for one copy; or
+        the one that is known."""
         outside = np.ones(len(self.size), np.bool_)
         outside[core] = False
         fixed = np.where(outside & self.whole, self.copies, 0)
         base = int((fixed * self.value).sum())
         room = self.keep - int((fixed * self.size).sum())
         gains, gainers = self._gains(np.flatnonzero(outside & ~self.whole), room)
-        losses, losers = self._losses(np.flatnonzero(outside & self.whole), gap)
+        losses, losers = self._losses(np.flatnonzero(outside & self.whole), self._gap(best))
         refuse_too_large(len(core), room + len(losses))
 
         # 1. All of the core, and one copy from outside it: partly kept, or partly dropped.
@@ -150,10 +153,18 @@ class _Knapsack:
             (int(gained.max()), int(gainers[gained.argmax()]), int(gained.argmax())),
             (int(lost.max()), int(losers[lost.argmax()]), -int(lost.argmax())),
         ]
-        # 2. One copy of a kind of the core, and the others.
-        found += self._left_out(core, np.zeros(room + 1, np.int64))
+        # 2. One copy of a kind of the core, and the others; but only of kinds with which it could
+        # be the best.
+        known = max(best.joined - base, max(found)[0])
+        open_to = [int(self._in_part(kind, table[: room + 1]).max()) > known for kind in core.tolist()]
+        candidates, others = core[open_to], core[np.logical_not(open_to)]
+        if len(candidates):
+            others_only = _table(room, list(self._items(others, self.copies[others])))
+            found += self._left_out(candidates, others_only)
 
         value, partly, nodes = max(found)
+        if base + value <= best.joined:
+            return best
         partly = partly if nodes else _NONE
         copies = self.copies[core] - (core == partly)
         items = list(self._items(core, copies))
@@ -206,9 +217,13 @@ class _Knapsack:
         kind = int(core[0])
         for item in self._items(core, self.copies[core] - 1):
             _add(table, item)
-        nodes = np.arange(min(int(self.size[kind]), len(table)))
-        values = table[len(table) - 1 - nodes] + pairs(int(self.smaller[kind]), nodes)
+        values = self._in_part(kind, table)
         return [(int(values.max()), kind, int(values.argmax()))]
+
+    def _in_part(self, kind: int, table: Ints) -> Ints:
+        """By the number of nodes of one copy that is kept in part, its pairs and the rest's."""
+        nodes = np.arange(min(int(self.size[kind]), len(table)))
+        return table[::-1][: len(nodes)] + pairs(int(self.smaller[kind]), nodes)
 
     def _items(self, kinds: Ints, copies: Ints) -> Iterator[_Item]:
         for kind, number in zip(kinds.tolist(), copies.tolist(), strict=True):
@@ -233,10 +248,12 @@ def _add(table: Ints, item: _Item) -> None:
 
 def _table(room: int, items: list[_Item]) -> Ints:
     """The most value of items, by the room that they may take."""
-    table = np.zeros(room + 1, np.int64)
+    # Twice as fast where the numbers are small.
+    small = sum(item.value for item in items) <= np.iinfo(np.int32).max
+    table: Ints = np.zeros(room + 1, np.int32 if small else np.int64)
     for item in items:
         _add(table, item)
-    return table
+    return table.astype(np.int64)
 
 
 def _taken(room: int, items: list[_Item]) -> list[_Item]:
