@@ -1,9 +1,9 @@
-"""Static joins: which tuples of tables to keep when only so many may be, so that the most are joined.
+"""Static joins: which tuples of tables to keep, when only so many may be, to join the most pairs.
 
-A join of two tables by equal keys is a union of complete bipartite graphs, one component K(m, n) for
-each key: m tuples here, n there, m * n pairs. So counts by key are all that has to be known to say
-how many tuples of each key to keep. (Das, Gehrke and Riedewald, "Semantic Approximation of Data
-Stream Joins", section 3.)
+A join of two tables by equal keys is a union of complete bipartite graphs, one component K(m, n)
+for each key: m tuples here, n there, m * n pairs. So counts by key are all that has to be known to
+say how many tuples of each key to keep. (Das, Gehrke and Riedewald, "Semantic Approximation of
+Data Stream Joins", section 3.)
 
 `truncate` answers from counts, `truncate_tables` cuts Arrow tables, and `truncate_many` is for
 three tables and more.

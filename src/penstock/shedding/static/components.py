@@ -2,9 +2,8 @@
 
 All functions are over whole arrays of components. Where p nodes of one component are kept, as many
 of each side as possible is best (Lemma 1 of the paper): that is min(p // 2, m, n) of the smaller
-side, and pairs(p) = small * (p - small). From one p to the next it grows by min(p // 2, m, n), which
-never falls: pairs(p) is convex in p.
-"""
+side, and pairs(p) = small * (p - small). From one p to the next it grows by min(p // 2, m, n),
+which never falls: pairs(p) is convex in p."""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ Number: TypeAlias = int | Sequence[int]
 _LARGEST = np.iinfo(np.int64).max
 
 
-def checked_counts(counts: Sequence[Any], names: Sequence[str]) -> tuple[list[Hashable], list[Ints]]:
+def checked_counts(
+    counts: Sequence[Any], names: Sequence[str]
+) -> tuple[list[Hashable], list[Ints]]:
     """The keys of all relations, and for each relation how many tuples each key has."""
     mapped = [isinstance(each, Mapping) for each in counts]
     if all(mapped):
@@ -127,4 +129,3 @@ def _kept(number: int, name: str, there: int) -> int:
             f"give a number from 0 to {there}"
         )
     return number if name == "keep" else there - number
-

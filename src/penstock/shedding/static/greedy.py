@@ -4,14 +4,13 @@
 degree m * n / (m + n), the last one in part. At least half of the most pairs that could be kept are
 kept, and at most twice the fewest that could be lost are lost.
 
-*Node degree*, for so many of each side: the tuples of the left side with the most partners are kept,
-then those of the right side with the most partners among them. It loses at most twice the fewest
-pairs. The paper says the same of the pairs kept, which is not so: of three components K(1, 10) and
-one K(3, 3), three tuples a side, it keeps the three tuples with ten partners each and so 3 pairs,
-where 9 could be kept; with more and larger components like these the ratio has no bound. So its
-choice is held against a second one, `by_prices`, which never keeps less than half, and the better of
-the two is taken: both factors of 2 hold for it.
-"""
+*Node degree*, for so many of each side: the tuples of the left side with the most partners are
+kept, then those of the right side with the most partners among them. It loses at most twice the
+fewest pairs. The paper says the same of the pairs kept, which is not so: of three components K(1,
+10) and one K(3, 3), three tuples a side, it keeps the three tuples with ten partners each and so 3
+pairs, where 9 could be kept; with more and larger components like these the ratio has no bound. So
+its choice is held against a second one, `by_prices`, which never keeps less than half, and the
+better of the two is taken: both factors of 2 hold for it."""
 
 from __future__ import annotations
 
@@ -54,8 +53,9 @@ def by_prices(left: Ints, right: Ints, keep: tuple[int, int]) -> tuple[Ints, Int
     The fractional optimum has at most two components in part, shares z and z' of them, with values
     v and v'. It is W + z v + z' v', W being that of the whole ones. In the same room whole
     components and parts of both sides of the two give W + z^2 v + z'^2 v', and each of the two has
-    room alone. If the larger value of the two is less than half, then W > 2 max(v, v') - z v - z' v',
-    and as z - z^2 is never above 1/4, the first choice is at least half.
+    room alone. If the larger value of the two is less than half, then
+    W > 2 max(v, v') - z v - z' v', and as z - z^2 is never above 1/4, the first choice is at least
+    half.
     """
     prices = Prices.of(left, right, keep)
     m, n = np.minimum(left, keep[0]), np.minimum(right, keep[1])

@@ -1,10 +1,9 @@
 """`truncate_many`: three relations and more, each cut by itself.
 
-The best choice is NP-hard for three relations and more. What the paper offers is a bound: drop from
-each relation the tuples that are in the fewest results, whatever is dropped from the others. If that
-alone loses p_i results for relation i, then any choice loses at least max(p_i), and this one at most
-sum(p_i): no more than m times the fewest.
-"""
+The best choice is NP-hard for three relations and more. What the paper offers is a bound: drop
+from each relation the tuples that are in the fewest results, whatever is dropped from the others.
+If that alone loses p_i results for relation i, then any choice loses at least max(p_i), and this
+one at most sum(p_i): no more than m times the fewest."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
 """What a kept tuple of each side is worth: the prices of the fractional optimum for two sides.
 
-If a component could be kept to a share z of both sides for z * m * n pairs, the best choice would be
-a linear program with two constraints, one for each side. Its optimum has at most two shares that are
-neither 0 nor 1, and the prices of its constraints bound what any choice gives: for prices a, b >= 0
+If a component could be kept to a share z of both sides for z * m * n pairs, the best choice would
+be a linear program with two constraints, one for each side. Its optimum has at most two shares
+that are neither 0 nor 1, and the prices of its constraints bound what any choice gives: for prices
+a, b >= 0
 
     joined <= a * keep_left + b * keep_right + sum of max(0, m * n - a * m - b * n)
 
-since of a component the best at prices is one of its corners. That holds for all prices, so rounding
-in the program cannot make the bound wrong.
-"""
+since of a component the best at prices is one of its corners. That holds for all prices, so
+rounding in the program cannot make the bound wrong."""
 
 from __future__ import annotations
 

@@ -2,15 +2,16 @@
 
 With one side fixed, pairs are linear in what is kept of the other. So there is a best choice in
 which, on each side, all components but one are whole or empty: components are (m, n) or nothing,
-but for one of which the left side is in part, (x, n), and one of which the right side is, (m, y), or
-one with both in part, (x, y).
+but for one of which the left side is in part, (x, n), and one of which the right side is, (m, y),
+or one with both in part, (x, y).
 
-The table of the paper for this form has a cell for each number of components and of tuples of either
-side, and tries all x and y for each. Here only those states of it are kept that may lead to something
-better than the best that is known. For that, each tuple has a price (`prices.py`): by prices, every
-kind of component has a best corner, any other choice for it has a loss, and a state whose losses
-exceed the gap between the bound and the best known is dropped. Kinds come in order of falling loss,
-so that there are few states until the last ones, which could be either way at nearly the same price.
+The table of the paper for this form has a cell for each number of components and of tuples of
+either side, and tries all x and y for each. Here only those states of it are kept that may lead to
+something better than the best that is known. For that, each tuple has a price (`prices.py`): by
+prices, every kind of component has a best corner, any other choice for it has a loss, and a state
+whose losses exceed the gap between the bound and the best known is dropped. Kinds come in order of
+falling loss, so that there are few states until the last ones, which could be either way at nearly
+the same price.
 
 At first only a limited number of states is kept, the best ones, to come to know something better;
 then more. When nothing had to be left out for the limit, the choice is the best there is.

@@ -88,7 +88,10 @@ def options_of(
     joint = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
     order = np.argsort(joint[5], kind="stable")
     cut |= len(order) > limit
-    return Options(*(column[order[:limit]] for column in joint), m), cut
+    flags, used, left, right, joined, loss, x, y, second = (
+        column[order[:limit]] for column in joint
+    )
+    return Options(flags, used, left, right, joined, loss, x, y, second, m), cut
 
 
 def _both(

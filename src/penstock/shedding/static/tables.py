@@ -1,12 +1,11 @@
 """`truncate_tables`: two Arrow tables, cut to so many rows.
 
-Rows become numbers of keys, equal for equal keys of both tables; all else is over counts. Keys equal
-each other as they do in a join: nulls and NaN equal nothing, 0.0 is -0.0. Of each key the first rows
-are kept, in their order.
+Rows become numbers of keys, equal for equal keys of both tables; all else is over counts. Keys
+equal each other as they do in a join: nulls and NaN equal nothing, 0.0 is -0.0. Of each key the
+first rows are kept, in their order.
 
-Counts are all that leaves the tables: to cut tables that are elsewhere, count by key there, give the
-counts to `truncate`, and keep so many rows of each key there.
-"""
+Counts are all that leaves the tables: to cut tables that are elsewhere, count by key there, give
+the counts to `truncate`, and keep so many rows of each key there."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ instead.
 Three things make it small:
 
 - Components of one size and smaller side are one kind, with copies.
-- Taken as a fraction, a component is worth its average degree m * n / (m + n) for each node. By this
-  price of the component at which k is reached, every other choice for a component has a loss, and
-  all losses add up to no more than the gap between the fractional optimum and the best that is
+- Taken as a fraction, a component is worth its average degree m * n / (m + n) for each node. By
+  this price of the component at which k is reached, every other choice for a component has a loss,
+  and all losses add up to no more than the gap between the fractional optimum and the best that is
   known. So only kinds of small loss, the *core*, are in the knapsack. It begins with a few, which
   gives a better known best, and grows until no kind outside could matter.
 - The component that is partly kept must not be among the whole ones. Outside the core that is one
@@ -19,10 +19,9 @@ Three things make it small:
   would not give enough even beside all its copies is out of the question; the others, mostly none,
   are left out in turn, by halves.
 
-O(c log c + t * room), t being the kinds in the core and room <= k what those outside leave; the part
-left out by halves is at most O(t * room * log t). In the worst case t = c and room = k; usually t is
-a few dozen.
-"""
+O(c log c + t * room), t being the kinds in the core and room <= k what those outside leave; the
+part left out by halves is at most O(t * room * log t). In the worst case t = c and room = k;
+usually t is a few dozen."""
 
 from __future__ import annotations
 
@@ -156,7 +155,9 @@ class _Knapsack:
         # 2. One copy of a kind of the core, and the others; but only of kinds with which it could
         # be the best.
         known = max(best.joined - base, max(found)[0])
-        open_to = [int(self._in_part(kind, table[: room + 1]).max()) > known for kind in core.tolist()]
+        open_to = [
+            int(self._in_part(kind, table[: room + 1]).max()) > known for kind in core.tolist()
+        ]
         candidates, others = core[open_to], core[np.logical_not(open_to)]
         if len(candidates):
             others_only = _table(room, list(self._items(others, self.copies[others])))
