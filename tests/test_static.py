@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.shedding.static import sides, total
+from penstock.shedding.static import grid, sides, total
 from penstock.workloads.keys import ZipfKeys
 
 pytestmark = pytest.mark.jit_off
@@ -108,8 +108,7 @@ def test_it_does_not_depend_on_where_the_search_begins(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(total, "_CORE", 1)
         patch.setattr(total, "_GROWTH", 2)
-        patch.setattr(sides, "_STATES", 4)
-        patch.setattr(sides, "_GROWTH", 4)
+        patch.setattr(sides, "_STATES", data.draw(st.sampled_from([1, 4, 1 << 10])))
         patch.setattr(sides, "by_node_degree", lambda m, n, _: (np.zeros_like(m), np.zeros_like(n)))
         of_sides = ps.static.truncate(left, right, keep=keep)
         of_total = ps.static.truncate(left, right, keep=sum(keep))
@@ -314,7 +313,7 @@ def test_a_search_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ps.PlanError, match="choose method='average_degree'"):
         ps.static.truncate(left, right, keep=9)
     monkeypatch.setattr(sides, "_STATES", 1)
-    monkeypatch.setattr(sides, "_MOST_STATES", 1)
+    monkeypatch.setattr(grid, "_MOST_CELLS", 3)
     monkeypatch.setattr(sides, "by_node_degree", lambda m, n, _: (np.zeros_like(m), 0 * n))
     with pytest.raises(ps.PlanError, match="choose method='node_degree'"):
         ps.static.truncate(left, right, keep=(5, 5))

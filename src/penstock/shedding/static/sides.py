@@ -27,17 +27,15 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.errors import PlanError
 from penstock.shedding.static.components import Ints, bundles, grouped
 from penstock.shedding.static.greedy import by_node_degree
+from penstock.shedding.static.grid import Grid
 from penstock.shedding.static.prices import Prices
 from penstock.shedding.static.special import Kind, Options, options_of
 
 __all__ = ["best_of_sides"]
 
-_STATES: Final = 1 << 12  # at first
-_GROWTH: Final = 8
-_MOST_STATES: Final = 1 << 18
+_STATES: Final = 1 << 10
 _ROWS: Final = 16  # times as many as states may there be before they are made distinct
 
 _Floats = npt.NDArray[np.float64]
@@ -67,21 +65,15 @@ def best_of_sides(left: Ints, right: Ints, keep: tuple[int, int]) -> tuple[Ints,
     if not len(useful):
         return best
     search = _Search(m[useful], n[useful], keep, Prices.of(left, right, keep))
-    limit = _STATES
-    while True:
-        found, whole = search.better_than(int((best[0] * best[1]).sum()), limit)
-        if found is not None:
-            best = np.zeros_like(left), np.zeros_like(right)
-            best[0][useful], best[1][useful] = found
-        if whole:
-            return best
-        if limit >= _MOST_STATES:
-            raise PlanError(
-                f"the best {keep[0]:,} and {keep[1]:,} tuples are one of more choices than can be "
-                f"gone through, got {len(useful):,} keys with tuples on both sides; choose "
-                f"method='node_degree', or give one number for both sides together"
-            )
-        limit *= _GROWTH
+    known = int((best[0] * best[1]).sum())
+    found, whole = search.better_than(known, _STATES)
+    if not whole:
+        known = known if found is None else int((found[0] * found[1]).sum())
+        found = search.by_grid(known) or found
+    if found is not None:
+        best = np.zeros_like(left), np.zeros_like(right)
+        best[0][useful], best[1][useful] = found
+    return best
 
 
 class _Search:
@@ -131,6 +123,23 @@ class _Search:
         if not len(joined) or joined[row] <= known:
             return None, all_kept
         return self._chosen(layers, row), all_kept
+
+    def by_grid(self, known: int) -> tuple[Ints, Ints] | None:
+        """A better choice, if there is one."""
+        grid = Grid((self.m, self.n, self.copies), self.keep, self.prices)
+        by_kind = grid.better_than(known, self.bound - known - 1 + self.slack)
+        if by_kind is None:
+            return None
+        kept = np.zeros_like(self.kinds.of), np.zeros_like(self.kinds.of)
+        for index, copies in enumerate(by_kind):
+            self._note(kept, index, copies)
+        return kept
+
+    def _note(self, kept: tuple[Ints, Ints], index: int, copies: list[tuple[int, int]]) -> None:
+        """What is kept of the components of a kind: the first ones have as much as these."""
+        components = np.flatnonzero(self.kinds.of == index)[: len(copies)]
+        for side in range(2):
+            kept[side][components] = [copy[side] for copy in copies]
 
     def _loss(self, states: _States) -> _Floats:
         """What the choices so far have lost, by the prices."""
@@ -201,9 +210,7 @@ class _Search:
             whole = others - flips if self.whole[index] else flips
             copies = [(int(self.m[index]), int(self.n[index]))] * whole
             copies += options.special(option)
-            components = np.flatnonzero(self.kinds.of == index)
-            for component, (x, y) in zip(components.tolist(), copies, strict=False):
-                kept[0][component], kept[1][component] = x, y
+            self._note(kept, index, copies)
             row = int(states.parent[row])
         return kept
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from penstock.shedding.static.components import Ints
 
-__all__ = ["Kind", "Options", "options_of"]
+__all__ = ["Kind", "Options", "inside", "options_of"]
 
 _LEFT, _RIGHT = 1, 2
 
@@ -58,7 +58,7 @@ def options_of(
     corner = max(0.0, m * n - prices[0] * m - prices[1] * n)
     none = np.zeros(1, np.int64)
     inner_left, inner_right = np.arange(1, m), np.arange(1, n)
-    x, y, cut = _both(kind, prices, corner - gap, limit)
+    x, y, cut = inside((m, n), prices, corner - gap, limit * 16)
     groups = [
         (0, 0, none, none, none),
         (_LEFT, 1, inner_left, np.full(m - 1, n), np.zeros(m - 1, np.int64)),
@@ -88,19 +88,17 @@ def options_of(
     joint = [np.concatenate(parts) for parts in zip(*columns, strict=True)]
     order = np.argsort(joint[5], kind="stable")
     cut |= len(order) > limit
-    flags, used, left, right, joined, loss, x, y, second = (
-        column[order[:limit]] for column in joint
-    )
-    return Options(flags, used, left, right, joined, loss, x, y, second, m), cut
+    first = [column[order[:limit]] for column in joint]
+    return Options(*first[:9], m=m), cut
 
 
-def _both(
-    kind: Kind, prices: tuple[float, float], least: float, limit: int
+def inside(
+    sides: tuple[int, int], prices: tuple[float, float], least: float, limit: int
 ) -> tuple[Ints, Ints, bool]:
     """All (x, y) inside the component whose worth at the prices is at least so much, row by row:
     in a row it is linear, so they are at one end of it, or all of it."""
-    x = np.arange(1, kind.m)
-    most = kind.n - 1
+    x = np.arange(1, sides[0])
+    most = sides[1] - 1
     slope = x - prices[1]
     # slope * y >= least + prices[0] * x
     wanted = least + prices[0] * x
@@ -111,9 +109,9 @@ def _both(
     number = np.where(slope < 0, np.clip(np.floor(edge + 1e-6), 0, most), up)
     number = np.nan_to_num(number).astype(np.int64)
     ends = np.cumsum(number)
-    cut = len(ends) > 0 and bool(ends[-1] > limit * 16)
+    cut = len(ends) > 0 and bool(ends[-1] > limit)
     if cut:
-        number = np.where(ends > limit * 16, 0, number)
+        number = np.where(ends > limit, 0, number)
     xs = np.repeat(x, number)
     place = np.arange(len(xs)) - np.repeat(np.cumsum(number) - number, number)
     ys = np.where(np.repeat(slope, number) < 0, place + 1, most - place)
