@@ -108,6 +108,7 @@ def test_it_does_not_depend_on_where_the_search_begins(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(total, "_CORE", 1)
         patch.setattr(total, "_GROWTH", 2)
+        patch.setattr(grid, "SMALL", data.draw(st.sampled_from([0, grid.SMALL])))
         patch.setattr(sides, "_STATES", data.draw(st.sampled_from([1, 4, 1 << 10])))
         patch.setattr(sides, "by_node_degree", lambda m, n, _: (np.zeros_like(m), np.zeros_like(n)))
         of_sides = ps.static.truncate(left, right, keep=keep)

@@ -13,11 +13,11 @@ whose losses exceed the gap between the bound and the best known is dropped. Kin
 falling loss, so that there are few states until the last ones, which could be either way at nearly
 the same price.
 
-At first only a limited number of states is kept, the best ones, to come to know something better;
-then more. When nothing had to be left out for the limit, the choice is the best there is.
+If a limited number of states is enough, so that nothing had to be left out, the choice is the best
+there is. If not, and where that takes less than a second anyway, `grid.py` finds it.
 
-O(c log c) and the program of the prices, plus states times options for each kind: at most
-4 * k_left * k_right states and m * n options, as in the paper, and usually some thousand states.
+O(c log c) and the program of the prices, plus states times options for each kind: some thousand
+states, whatever the numbers of tuples are. A grid takes O(t * k_left * k_right) for t kinds.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from penstock.shedding.static import grid
 from penstock.shedding.static.components import Ints, bundles, grouped
 from penstock.shedding.static.greedy import by_node_degree
-from penstock.shedding.static.grid import Grid
 from penstock.shedding.static.prices import Prices
 from penstock.shedding.static.special import Kind, Options, options_of
 
@@ -66,7 +66,10 @@ def best_of_sides(left: Ints, right: Ints, keep: tuple[int, int]) -> tuple[Ints,
         return best
     search = _Search(m[useful], n[useful], keep, Prices.of(left, right, keep))
     known = int((best[0] * best[1]).sum())
-    found, whole = search.better_than(known, _STATES)
+    found = None
+    whole = False
+    if search.table(known).cells > grid.SMALL:
+        found, whole = search.better_than(known, _STATES)
     if not whole:
         known = known if found is None else int((found[0] * found[1]).sum())
         found = search.by_grid(known) or found
@@ -124,10 +127,14 @@ class _Search:
             return None, all_kept
         return self._chosen(layers, row), all_kept
 
+    def table(self, known: int) -> grid.Grid:
+        """The table over both sides."""
+        gap = max(self.slack, self.bound - known - 1 + self.slack)
+        return grid.Grid((self.m, self.n, self.copies), self.keep, self.prices, gap)
+
     def by_grid(self, known: int) -> tuple[Ints, Ints] | None:
         """A better choice, if there is one."""
-        grid = Grid((self.m, self.n, self.copies), self.keep, self.prices)
-        by_kind = grid.better_than(known, self.bound - known - 1 + self.slack)
+        by_kind = self.table(known).better_than(known)
         if by_kind is None:
             return None
         kept = np.zeros_like(self.kinds.of), np.zeros_like(self.kinds.of)

@@ -89,7 +89,22 @@ def options_of(
     order = np.argsort(joint[5], kind="stable")
     cut |= len(order) > limit
     first = [column[order[:limit]] for column in joint]
-    return Options(*first[:9], m=m), cut
+    # One by one: an element of a list has no type of its own.
+    return (
+        Options(
+            first[0],
+            first[1],
+            first[2],
+            first[3],
+            first[4],
+            first[5],
+            first[6],
+            first[7],
+            first[8],
+            m,
+        ),
+        cut,
+    )
 
 
 def inside(
