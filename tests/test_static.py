@@ -308,6 +308,16 @@ def test_several_relations_that_make_no_sense() -> None:
         ps.static.truncate_many([[1], [1], [-1]], keep=(1, 1, 1))
 
 
+def test_huge_counts_are_refused_at_once() -> None:
+    left, right = [10**9, 5, 10**9 - 7], [10**9, 7, 10**9 - 1]
+    with pytest.raises(ps.PlanError, match="choose method='average_degree'"):
+        ps.static.truncate(left, right, keep=10**9)
+    with pytest.raises(ps.PlanError, match="choose method='node_degree'"):
+        ps.static.truncate(left, right, keep=(10**8, 10**8))
+    greedy = ps.static.truncate(left, right, keep=(10**8, 10**8), method="node_degree")
+    assert greedy.joined == 10**16
+
+
 def test_a_search_that_takes_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     left, right = [3, 5, 4, 7], [4, 3, 6, 2]
     monkeypatch.setattr(total, "_MOST_CELLS", 3)

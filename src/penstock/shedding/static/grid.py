@@ -152,8 +152,8 @@ class Grid:
         if self.spent > _MOST_CELLS:
             raise PlanError(
                 f"the best {self.keep[0]:,} and {self.keep[1]:,} tuples are among more choices "
-                f"than can be gone through, got {len(self.wholes):,} kinds of keys that come close; "
-                f"choose method='node_degree', or give one number for both sides together"
+                f"than can be gone through, got {len(self.wholes):,} kinds of keys that come "
+                f"close; choose method='node_degree', or give one number for both sides together"
             )
 
     def _items(self, aside: dict[int, int]) -> list[_Item]:

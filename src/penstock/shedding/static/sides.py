@@ -27,6 +27,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from penstock.errors import PlanError
 from penstock.shedding.static import grid
 from penstock.shedding.static.components import Ints, bundles, grouped
 from penstock.shedding.static.greedy import by_node_degree
@@ -36,6 +37,7 @@ from penstock.shedding.static.special import Kind, Options, options_of
 __all__ = ["best_of_sides"]
 
 _STATES: Final = 1 << 10
+_MOST_WAYS: Final = 1 << 24
 _ROWS: Final = 16  # times as many as states may there be before they are made distinct
 
 _Floats = npt.NDArray[np.float64]
@@ -65,6 +67,7 @@ def best_of_sides(left: Ints, right: Ints, keep: tuple[int, int]) -> tuple[Ints,
     if not len(useful):
         return best
     search = _Search(m[useful], n[useful], keep, Prices.of(left, right, keep))
+    search.refuse_too_large()
     known = int((best[0] * best[1]).sum())
     found = None
     whole = False
@@ -94,7 +97,7 @@ class _Search:
             + prices.right * keep[1]
             + float((self.copies * np.maximum(profit, 0)).sum())
         )
-        self.slack = 1e-6 + 1e-9 * self.bound  # more than rounding can amount to
+        self.slack = 1e-6 + 1e-12 * self.bound  # more than rounding can amount to
 
     def better_than(self, known: int, limit: int) -> tuple[tuple[Ints, Ints] | None, bool]:
         """A better choice, if one was found; and whether no state was left out for the limit."""
@@ -126,6 +129,16 @@ class _Search:
         if not len(joined) or joined[row] <= known:
             return None, all_kept
         return self._chosen(layers, row), all_kept
+
+    def refuse_too_large(self) -> None:
+        """So that no call takes all memory: parts of a kind are listed."""
+        ways = int(self.m.sum() + self.n.sum())
+        if ways > _MOST_WAYS:
+            raise PlanError(
+                f"keys can be kept in part in {ways:,} ways, more than can be gone through, to "
+                f"keep {self.keep[0]:,} and {self.keep[1]:,} tuples; choose method='node_degree', "
+                f"or divide all counts and what is kept by the same number"
+            )
 
     def table(self, known: int) -> grid.Grid:
         """The table over both sides."""

@@ -37,7 +37,8 @@ __all__ = ["best_of_total"]
 
 _CORE: Final = 16  # kinds, to begin with
 _GROWTH: Final = 4
-_MOST_CELLS: Final = 1 << 34  # kinds times room: some minutes
+_MOST_CELLS: Final = 1 << 33  # kinds times room: some ten seconds
+_MOST_ROOM: Final = 1 << 25  # for a table and what comes with it: a gigabyte
 _NONE: Final = -1
 
 
@@ -139,9 +140,10 @@ class _Knapsack:
         fixed = np.where(outside & self.whole, self.copies, 0)
         base = int((fixed * self.value).sum())
         room = self.keep - int((fixed * self.size).sum())
+        ways = room + int(self.size[outside & self.whole].sum())
+        refuse_too_large(len(core), ways)
         gains, gainers = self._gains(np.flatnonzero(outside & ~self.whole), room)
         losses, losers = self._losses(np.flatnonzero(outside & self.whole), self._gap(best))
-        refuse_too_large(len(core), room + len(losses))
 
         # 1. All of the core, and one copy from outside it: partly kept, or partly dropped.
         items = list(self._items(core, self.copies[core]))
@@ -235,7 +237,7 @@ class _Knapsack:
 
 def refuse_too_large(kinds: int, room: int) -> None:
     """So that no call takes hours, or all memory."""
-    if kinds * room > _MOST_CELLS:
+    if kinds * room > _MOST_CELLS or room > _MOST_ROOM:
         raise PlanError(
             f"the best choice would be searched among {kinds:,} kinds of components for {room:,} "
             f"tuples, which takes too long; choose method='average_degree', which is close to it"
