@@ -32,6 +32,7 @@ __all__ = ["SMALL", "Grid"]
 SMALL: Final = 1 << 28  # of all steps: less than a second
 _MOST_CELLS: Final = 1 << 31  # of all steps: some seconds
 _MOST_PAIRS: Final = 1 << 25
+_CELLS_A_PAIR: Final = 32  # that take as long
 _LEFT, _RIGHT, _BOTH = range(3)
 
 _Item = tuple[int, int]  # a kind, and how many copies of it
@@ -237,6 +238,7 @@ class Grid:
                 f"{int(number.sum()):,} pairs of keys could be kept in part, more than can be gone "
                 f"through; choose method='node_degree', or give one number for both sides together"
             )
+        self._spend(_CELLS_A_PAIR * int(number.sum()))
         one = np.repeat(np.arange(len(number)), number)
         two = np.arange(len(one)) - np.repeat(np.cumsum(number) - number, number)
         joined = self._with(
