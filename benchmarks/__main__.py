@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
-from benchmarks import band, join_types, memory, on_spark, planning, shedding, throughput
+from benchmarks import band, join_types, memory, on_spark, planning, shedding, static, throughput
 from benchmarks.measure import Measurement
 
 BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
@@ -31,6 +31,7 @@ BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
     "band": band.band,
     "shedding": shedding.shedding,
     "planning": planning.planning,
+    "static": static.static,
     "state": memory.state,
     "flat": memory.flat,
     "spark_small": on_spark.spark_small,

@@ -270,8 +270,8 @@ def test_calibrate_says_what_it_cannot_write(cache: Path, tmp_path: Path) -> Non
     result = CliRunner().invoke(app, ["calibrate", "--quick", "--plot", str(missing)])
     assert result.exit_code == 2
     assert "cannot write" in result.stderr
-    forget_weights()
-    cache.parent.rmdir()
+    assert not cache.exists(), "it is refused before anything is measured"
+    cache.parent.parent.mkdir(parents=True, exist_ok=True)
     cache.parent.write_text("in the way")
     result = CliRunner().invoke(app, ["calibrate", "--quick"])
     assert result.exit_code == 2

@@ -11,7 +11,7 @@ import penstock
 
 pytestmark = pytest.mark.jit_off
 
-ROOMS = ("measures",)  # modules that are offered under their own name
+ROOMS = ("measures", "static")  # modules that are offered under their own name
 
 
 def offered() -> list[str]:

@@ -22,7 +22,7 @@ from penstock.runtime.estimate import Estimate, estimate
 from penstock.runtime.join import Join
 from penstock.runtime.metrics import Metrics, StreamMetrics
 from penstock.runtime.why import Why
-from penstock.shedding import measures
+from penstock.shedding import measures, static
 from penstock.window_join import WindowJoin
 
 __version__ = "0.1.0"
@@ -52,5 +52,6 @@ __all__ = [
     "__version__",
     "estimate",
     "measures",
+    "static",
     "udf",
 ]
