@@ -53,7 +53,7 @@ def test_every_kind_of_key(key: str, drop: str, data: st.DataObject) -> None:
 
 @pytest.mark.jit_off
 @pytest.mark.parametrize("drop", DROPS)
-@some(4)
+@some(6)
 @given(st.data())
 def test_windows_of_every_kind_and_restarts(drop: str, data: st.DataObject) -> None:
     drawn = scenarios(windows=True, counted=False, restarts=True)
@@ -62,7 +62,7 @@ def test_windows_of_every_kind_and_restarts(drop: str, data: st.DataObject) -> N
 
 @pytest.mark.jit_off
 @pytest.mark.parametrize("drop", DROPS)
-@some(4)
+@some(6)
 @given(st.data())
 def test_clauses_and_functions(drop: str, data: st.DataObject) -> None:
     """Bands, several paths, three streams, predicates that are verified."""

@@ -8,8 +8,8 @@ import pytest
 
 from spark_simulator import Simulation, run_seeds
 
-SEEDS = 1000
-PER_TEST = 100
+SEEDS = 500
+PER_TEST = 50
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))
