@@ -11,7 +11,7 @@ import penstock as ps
 from benchmarks.measure import Measurement, interleave
 from penstock.workloads.keys import ZipfKeys
 
-__all__ = ["static"]
+__all__ = ["recurrence", "static"]
 
 _TUPLES: Final = 50_000  # a side
 _KEYS: Final = 1_000
@@ -62,14 +62,14 @@ def _counts(skew: float) -> list[Any]:
 def _way(method: str, left: Any, right: Any, found: dict[str, int]) -> Callable[[], None]:
     def chosen() -> None:
         if method == "recurrence":
-            found[method] = _recurrence(left, right, _KEEP)
+            found[method] = recurrence(left, right, _KEEP)
         else:
             found[method] = ps.static.truncate(left, right, keep=_KEEP, method=method).joined
 
     return chosen
 
 
-def _recurrence(left: Any, right: Any, keep: int) -> int:
+def recurrence(left: Any, right: Any, keep: int) -> int:
     """OPTDP: T(i, j) = max over p of T(i - 1, j - p) + C(p), for all j at once. It only counts the
     pairs, and does not note which tuples they are of."""
     table = np.full(keep + 1, np.iinfo(np.int64).min // 2)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
+from benchmarks.static import recurrence
 from penstock.shedding.static import grid, sides, total
 from penstock.workloads.keys import ZipfKeys
 
@@ -115,20 +116,6 @@ def test_it_does_not_depend_on_where_the_search_begins(
         of_total = ps.static.truncate(left, right, keep=sum(keep))
     assert of_sides.joined == most_joined(counts)[keep]
     assert of_total.joined == most_of_total(left, right, sum(keep))
-
-
-def recurrence(left: Any, right: Any, keep: int) -> int:
-    """The paper's OPTDP, a vector at a time: T(i, j) is the most over all p nodes of key i."""
-    table = np.full(keep + 1, np.iinfo(np.int64).min // 2)
-    table[0] = 0
-    for m, n in zip(left.tolist(), right.tolist(), strict=True):
-        nodes = np.arange(min(m + n, keep) + 1)
-        fewer = np.minimum(min(m, n), nodes // 2)
-        grown = table.copy()
-        for p, joined in enumerate((fewer * (nodes - fewer)).tolist()):
-            np.maximum(grown[p:], table[: keep + 1 - p] + joined, out=grown[p:])
-        table = grown
-    return int(table[keep])
 
 
 def drawn(skew: float, seed: int, tuples: int = 50_000, keys: int = 1_000) -> list[Any]:

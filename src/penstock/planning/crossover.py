@@ -94,7 +94,7 @@ def winners(
     return found
 
 
-def right_rate_crossover(  # noqa: PLR0913
+def right_rate_crossover(  # noqa: PLR0913  what the paper's formulas are of
     first: Combination,
     second: Combination,
     *,
@@ -222,8 +222,13 @@ def _first_root(difference: Callable[[float], float]) -> float | None:
     for low, high in pairwise(ratios):
         before, after = difference(low), difference(high)
         if before * after < 0:
-            return _closed_in(lambda ratio: difference(ratio) * after, low, high)  # noqa: B023
+            rises = after > 0
+            return _closed_in(difference if rises else _negative(difference), low, high)
     return None
+
+
+def _negative(difference: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda ratio: -difference(ratio)
 
 
 def _closed_in(gain: Callable[[float], float], low: float, high: float) -> float:

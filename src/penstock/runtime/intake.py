@@ -17,6 +17,7 @@ from penstock.engine.arrivals import Intake
 from penstock.engine.residual import bound
 from penstock.errors import InputError, SchemaError, TimestampError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
+from penstock.model.arrow_table import arrow_table
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.state.storage import check_keepable, empty_array
@@ -83,22 +84,13 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
 
 def as_table(data: Any, name: str) -> pa.Table:
     """What a user gives for a stream, as an Arrow table."""
-    try:
-        if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas: its index is no data
-            return pa.Table.from_pandas(data, preserve_index=False)
-        if isinstance(data, pa.RecordBatchReader):
-            return data.read_all()
-        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
-            return pa.table(data)
-    except (pa.ArrowException, TypeError, ValueError) as error:
+    table = arrow_table(data, f"the batch for stream {name!r}")
+    if table is None:
         raise InputError(
-            f"the batch for stream {name!r} cannot be imported as Arrow: {error}; "
-            "convert it to a pyarrow.Table first"
-        ) from error
-    raise InputError(
-        f"the batch for stream {name!r} is a {type(data).__name__}, which Arrow cannot import; "
-        "pass a pyarrow, pandas or polars table, or anything with __arrow_c_stream__"
-    )
+            f"the batch for stream {name!r} is a {type(data).__name__}, which Arrow cannot import; "
+            "pass a pyarrow, pandas or polars table, or anything with __arrow_c_stream__"
+        )
+    return table
 
 
 def fit(batch: pa.RecordBatch, known: pa.Schema, name: str) -> pa.RecordBatch:

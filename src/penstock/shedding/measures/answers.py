@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.errors import InputError, SchemaError
+from penstock.model.arrow_table import arrow_table
 from penstock.state.storage import kept_type
 
 __all__ = ["Rows", "Tables", "paired"]
@@ -58,20 +59,9 @@ def paired(exact: Any, approximate: Any, columns: Sequence[str] | None) -> Table
 
 
 def _read(answer: Any, name: str) -> pa.Table | list[Hashable]:
-    if isinstance(answer, pa.Table):
-        return answer
-    try:
-        if hasattr(answer, "iloc") and hasattr(answer, "columns"):  # pandas: its index is no data
-            return pa.Table.from_pandas(answer, preserve_index=False)
-        if isinstance(answer, pa.RecordBatchReader):
-            return answer.read_all()
-        if hasattr(answer, "__arrow_c_stream__") or hasattr(answer, "__arrow_c_array__"):
-            return pa.table(answer)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(
-            f"the {name} answer cannot be imported as Arrow: {error}; "
-            "convert it to a pyarrow.Table first"
-        ) from error
+    table = arrow_table(answer, f"the {name} answer")
+    if table is not None:
+        return table
     if isinstance(answer, np.ndarray) and answer.ndim in (1, 2):
         answer = answer.tolist() if answer.ndim == 1 else [tuple(row) for row in answer.tolist()]
     is_text = isinstance(answer, str | bytes | bytearray)
