@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.engine.driver import Driver
+from penstock.model.binding import Binding
 from penstock.model.limits import Limits
 from penstock.model.plan import Indexes
 from penstock.model.query import Query
@@ -74,7 +76,10 @@ class WindowJoin(Query):
             limits=limits,
             weights=weights,
         )
-        return explained(case, partitioning(self, pooled=limits is not None))
+        told = explained(case, partitioning(self, pooled=limits is not None))
+        if limits is not None:  # refuses what no join could keep
+            Driver(Binding.of(self), told.choice.plan(self, limits))
+        return told
 
     def start(
         self,

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from penstock.model.duration import format_us
 from penstock.model.query import Query
 from penstock.model.stream import Stream
 from penstock.model.workload import Workload
+from penstock.runtime.pairs import are_linked
 from penstock.runtime.profile import DistinctValues, Profile, StreamProfile, profile_streams
 from penstock.stats.heavy_keys import SHARE_ERROR
 
@@ -64,6 +66,10 @@ def run_profile(request: ProfileRequest) -> None:
         out.print(_table(profile, query))
         for (first, second), share in profile.selectivities.items():
             say(out, f"selectivity of {first} and {second}: {share:.3g}")
+        for left, right in combinations(range(len(query.names)), 2):
+            pair = query.names[left], query.names[right]
+            if are_linked(query, left, right) and pair not in profile.selectivities:
+                say(out, f"no match of {pair[0]} and {pair[1]} was seen: do keys and times meet?")
     if request.output is not None:
         write_workload(profile.workload, request.output)
         if not request.as_json:

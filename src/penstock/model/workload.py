@@ -186,7 +186,8 @@ class Workload:
         if self.horizon is None:
             raise PlanError(
                 f"the window of stream {name!r} is {str(window)!r} and never ends, so what it will "
-                "hold is not known; say how long the streams go on with horizon=, such as '1 day'"
+                "hold is not known; say how long the streams go on with horizon=, such as '1 day' "
+                "(in a shell, --horizon '1 day')"
             )
         return self.rate(name) * duration_us(self.horizon, "horizon") / _US
 
@@ -227,7 +228,8 @@ class Workload:
             if relation.op != "same":
                 raise PlanError(
                     f"how many pairs of {pair[0]!r} and {pair[1]!r} match by order is not known; "
-                    f"give selectivities={{{pair!r}: 0.01}}, or measure it with `penstock profile`"
+                    f"give selectivities={{{pair!r}: 0.01}} (in a shell, "
+                    f"--selectivity {','.join(pair)}=0.01), or measure it with `penstock profile`"
                 )
             share /= self._larger(pair, (words[left][ends[left]], words[right][ends[right]]))
         return share

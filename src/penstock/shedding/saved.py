@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.shedding import ghosts
-from penstock.shedding.service import portions
+from penstock.shedding.sharing import portions
 from penstock.shedding.shedder import Shedder
 from penstock.state.arena import Words
 from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS

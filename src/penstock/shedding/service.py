@@ -20,11 +20,12 @@ from penstock.model.query import Query
 from penstock.model.window import FOREVER
 from penstock.shedding.allocation import allocate_both, allocate_cpu, allocate_memory
 from penstock.shedding.output_rate import checked_drop, output_rate
+from penstock.shedding.sharing import portions
 from penstock.state.arena import Words
 from penstock.state.budget import NO_LIMIT
 from penstock.state.windows import Windows
 
-__all__ = ["Service", "portions"]
+__all__ = ["Service"]
 
 Rates = npt.NDArray[np.float64]
 
@@ -143,18 +144,6 @@ class Service:
             rate * length / _SECOND_US if length < FOREVER else most
             for rate, length in zip(rates.tolist(), lengths, strict=True)
         ]
-
-
-def portions(whole: int, parts: Sequence[float]) -> list[int]:
-    """So many, divided in proportion to the parts; what is left over goes to the first of those
-    that miss most."""
-    total = sum(parts)
-    shares = [whole * part / total for part in parts] if total else [0.0] * len(parts)
-    rounded = [int(share) for share in shares]
-    missing = sorted(range(len(parts)), key=lambda each: rounded[each] - shares[each])
-    for each in missing[: whole - sum(rounded)]:
-        rounded[each] += 1
-    return rounded
 
 
 def _rates_of(times: Mapping[int, Words], streams: int) -> Rates:

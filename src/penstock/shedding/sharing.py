@@ -4,8 +4,10 @@
 - `evenly`: the same for all. Best where the gain is the product of the shares.
 - `for_most_combinations`: best for windows, whose gain is a sum of such products.
 
-Invariant of each: floor <= share <= cap, and the shares add up to the lower of the amount and the
-sum of the caps. Streams that look alike get alike. Callers see to it that the floors fit.
+`portions` does it in whole numbers, in proportion and without bounds.
+
+Invariant of the three: floor <= share <= cap, and the shares add up to the lower of the amount and
+the sum of the caps. Streams that look alike get alike. Callers see to it that the floors fit.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import NamedTuple
 
 from penstock.shedding.output_rate import probe_values
 
-__all__ = ["Bounds", "evenly", "for_most_combinations", "in_turn"]
+__all__ = ["Bounds", "evenly", "for_most_combinations", "in_turn", "portions"]
 
 Shares = tuple[float, ...]
 
@@ -137,3 +139,15 @@ def _alike(shares: Shares, bounds: Bounds, rates: Shares) -> Shares:
         # The mean of three times 0.1 is above 0.1.
         means.append(min(max(sum(own) / len(own), floor), cap))
     return tuple(means)
+
+
+def portions(whole: int, parts: Sequence[float]) -> list[int]:
+    """So many, divided in proportion to the parts; what is left over goes to the first of those
+    that miss most."""
+    total = sum(parts)
+    shares = [whole * part / total for part in parts] if total else [0.0] * len(parts)
+    rounded = [int(share) for share in shares]
+    missing = sorted(range(len(parts)), key=lambda each: rounded[each] - shares[each])
+    for each in missing[: whole - sum(rounded)]:
+        rounded[each] += 1
+    return rounded

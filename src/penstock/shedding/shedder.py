@@ -23,7 +23,8 @@ from penstock.shedding.ghost_room import GhostRoom
 from penstock.shedding.given import fill_table, given_words
 from penstock.shedding.losses import Losses
 from penstock.shedding.scales import half_life_of, scales_of
-from penstock.shedding.service import Service, portions
+from penstock.shedding.service import Service
+from penstock.shedding.sharing import portions
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
 from penstock.state.arena import Words
