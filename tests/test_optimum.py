@@ -199,14 +199,7 @@ def test_no_policy_is_better_as_memory_changes(shed: str) -> None:
     join = LONGER["equality"].start(limits=ps.Limits(memory="20 rows", shed=shed))
     for (start, rows), end in zip(memory, [40, 70, 90, 150], strict=True):
         join.limit(memory=f"{rows} rows")
-        join.push(
-            {
-                name: table.filter(
-                    (pa.compute.field("ts") >= start) & (pa.compute.field("ts") < end)
-                )
-                for name, table in tables.items()
-            }
-        )
+        join.push(between(tables, start, end))
     join.finish()
     best = ps.optimum(LONGER["equality"], tables, memory=memory)
     assert 0 < join.metrics.produced <= best.produced < best.total
@@ -233,14 +226,13 @@ def test_more_memory_is_never_worse(seed: int) -> None:
 @given(cases("windows that change"))
 def test_windows_change_as_those_of_a_join_do(case: Case) -> None:
     """What is due is what a join gives whose windows are resized at these times."""
-    tables = {name: table for name, table in case.tables.items()}
     changes = sorted((ts, name, us) for name, each in case.changes.items() for ts, us in each)
     join = case.scenario.query.start(
         schemas={stream.name: case.scenario.schema(stream) for stream in case.scenario.streams}
     )
     due, done = 0, -(1 << 60)
     for ts in sorted({ts for ts, _, _ in changes}):
-        due += join.push(between(tables, done, ts)).num_rows
+        due += join.push(between(case.tables, done, ts)).num_rows
         # Tuples that the old windows have let go by then are gone, and those that the new ones do.
         for name in NAMES:
             join.advance(name, case.scenario.instant(ts - 1))
@@ -249,7 +241,7 @@ def test_windows_change_as_those_of_a_join_do(case: Case) -> None:
         for name in NAMES:
             join.advance(name, case.scenario.instant(ts))
         done = ts
-    due += join.push(between(tables, done, 1 << 60)).num_rows
+    due += join.push(between(case.tables, done, 1 << 60)).num_rows
     assert case.optimum(memory=100).total == due
 
 

@@ -49,7 +49,7 @@ def test_more_than_two_streams() -> None:
 def test_times_of_arrival() -> None:
     """A table does not say when its rows were pushed."""
     query = ps.WindowJoin([TWO[0], ps.Stream("b", time=ps.ARRIVAL)], on="k", within="10 us")
-    with pytest.raises(ps.QueryError, match="'b'.*arrival"):
+    with pytest.raises(ps.QueryError, match=r"'b'.*arrival"):
         optimum(query)
 
 
@@ -90,7 +90,7 @@ def test_tables(tables: Any, error: type[Exception], complaint: str) -> None:
     ids=repr,
 )
 def test_memory(memory: Any) -> None:
-    with pytest.raises(ps.PlanError, match="memory.*rows.*got"):
+    with pytest.raises(ps.PlanError, match=r"memory.*rows.*got"):
         optimum(memory=memory)
 
 
@@ -160,13 +160,13 @@ def test_values(value: Any, complaint: str) -> None:
 
 @pytest.mark.parametrize("when", ["soon", 2.5, True, [1]], ids=repr)
 def test_when_counting_begins(when: Any) -> None:
-    with pytest.raises(ps.PlanError, match="counted_from.*got"):
+    with pytest.raises(ps.PlanError, match=r"counted_from.*got"):
         optimum(counted_from=when)
 
 
 @pytest.mark.parametrize("method", ["fastest", None, 7])
 def test_unknown_methods(method: Any) -> None:
-    with pytest.raises(ps.PlanError, match="method must be one of.*per_match.*got"):
+    with pytest.raises(ps.PlanError, match=r"method must be one of.*per_match.*got"):
         optimum(method=method)
 
 
@@ -181,7 +181,7 @@ def test_unknown_methods(method: Any) -> None:
     ids=["values", "windows of tuples", "no key", "more than a key"],
 )
 def test_where_tuples_of_a_key_are_not_alike(query: ps.WindowJoin, given: dict[str, Any]) -> None:
-    with pytest.raises(ps.PlanError, match="'?per_arrival'?.*'per_match'"):
+    with pytest.raises(ps.PlanError, match=r"'?per_arrival'?.*'per_match'"):
         optimum(query, method="per_arrival", **given)
     assert optimum(query, method="per_match", **given).total > 0
 
@@ -232,11 +232,11 @@ def test_windows_of_tuples(lengths: Any, complaint: str) -> None:
 def test_windows_that_are_not_of_time(window: str) -> None:
     query = ps.WindowJoin(TWO, on="k", within=window)
     for windows in ({"a": "v"}, {"a": [(0, "5 us")]}):
-        with pytest.raises(ps.QueryError, match="windows=.*'a'.*windows? of time"):
+        with pytest.raises(ps.QueryError, match=r"windows=.*'a'.*windows? of time"):
             optimum(query, windows=windows)
 
 
 def test_bounds_on_a_difference_are_no_windows() -> None:
     query = ps.WindowJoin(TWO, on="k", between=("-5 us", "5 us"))
-    with pytest.raises(ps.QueryError, match="windows=.*windows? of time"):
+    with pytest.raises(ps.QueryError, match=r"windows=.*windows? of time"):
         optimum(query, windows={"a": "v"})
