@@ -17,6 +17,7 @@ from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
 from penstock.model.workload import Workload
+from penstock.offline.optimum import Optimum, optimum
 from penstock.planning.explanation import Explanation
 from penstock.runtime.estimate import Estimate, estimate
 from penstock.runtime.join import Join
@@ -35,6 +36,7 @@ __all__ = [
     "Join",
     "Limits",
     "Metrics",
+    "Optimum",
     "PenstockError",
     "PlanError",
     "PlanWarning",
@@ -52,6 +54,7 @@ __all__ = [
     "__version__",
     "estimate",
     "measures",
+    "optimum",
     "static",
     "udf",
 ]

@@ -34,8 +34,8 @@ def kernel_cache() -> Path | None:
     # The path, because numba looks for the kernels of one path only.
     made_by = f"{numba.__version__} {sys.version} {_PACKAGE}"
     fingerprint = hashlib.sha256(made_by.encode())
-    for package in ("state", "stats", "shedding", "engine"):
-        for source in sorted(_PACKAGE.glob(f"{package}/*.py")):
+    for package in ("state", "stats", "shedding", "engine", "offline"):
+        for source in sorted(_PACKAGE.glob(f"{package}/**/*.py")):
             fingerprint.update(source.read_bytes())
     given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     base = Path(given).expanduser() / "penstock"

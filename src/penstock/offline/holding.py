@@ -1,0 +1,84 @@
+"""What may be held: tuples that arrive, what each would meet, and the room there is.
+
+A tuple is held from its arrival to the last meeting it is to be there for, and earns what all
+meetings until then are worth. So a decision is one number for each tuple: how far it goes in its
+meetings. Two forms of the same data:
+
+    by match     every tuple has a run of meetings of its own
+    by arrival   the tuples of one key share one run, the arrivals of the key in the other stream,
+                 and each sees a part of it; later ones begin and end no earlier
+
+Invariants: tuples are sorted by `first`, then by arrival; what a tuple meets comes after it, in
+order of time; every meeting is some tuple's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from penstock.state.arena import Words
+
+__all__ = ["Holding", "Meetings", "held", "pooled"]
+
+
+class Meetings(NamedTuple):
+    """The tuples of one stream. Instants count from 0, in order of time.
+
+    at: the instant at which each arrives. first, end: it meets meetings first to end - 1.
+    meets: the instant of each meeting. worth: what being there for it earns, 0 or more.
+    """
+
+    at: Words
+    first: Words
+    end: Words
+    meets: Words
+    worth: Words
+
+    def earned(self, until: Words) -> int:
+        """What tuples earn that go as far as `until` says, from `first` (not at all) to `end`."""
+        earned = np.concatenate([[0], np.cumsum(self.worth)])
+        return int((earned[until] - earned[self.first]).sum())
+
+
+class Holding(NamedTuple):
+    """The tuples of one pool of memory, as `Meetings` has them.
+
+    room: how many of them may be held after each instant, until the next.
+    """
+
+    at: Words
+    first: Words
+    end: Words
+    meets: Words
+    worth: Words
+    room: Words
+
+    @property
+    def meetings(self) -> Meetings:
+        """The same without the room."""
+        return Meetings(*self[:-1])
+
+
+def pooled(streams: Sequence[Meetings], room: Words) -> Holding:
+    """The tuples of these streams in one pool, those of the first before those of the next."""
+    shifts = np.cumsum([0, *(len(each.meets) for each in streams)])[: len(streams)]
+    return Holding(
+        np.concatenate([each.at for each in streams]),
+        np.concatenate([each.first + by for each, by in zip(streams, shifts, strict=True)]),
+        np.concatenate([each.end + by for each, by in zip(streams, shifts, strict=True)]),
+        np.concatenate([each.meets for each in streams]),
+        np.concatenate([each.worth for each in streams]),
+        room,
+    )
+
+
+def held(holding: Holding, until: Words) -> Words:
+    """How many tuples are held after each instant, when they go as far as `until` says."""
+    kept = until > holding.first
+    change = np.zeros(len(holding.room) + 1, np.int64)
+    np.add.at(change, holding.at[kept], 1)
+    np.add.at(change, holding.meets[until[kept] - 1], -1)
+    return np.cumsum(change)[:-1]

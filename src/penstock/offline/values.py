@@ -1,0 +1,112 @@
+"""What results are worth, as whole numbers.
+
+Flows count in whole numbers. Values that are not whole are taken in units so fine that the largest
+has 36 bits, rounded up, so that no answer can be worth more than what is found for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import frexp, ldexp
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from penstock.engine.padding import event_times
+from penstock.engine.residual import evaluated
+from penstock.errors import InputError, PlanError, SchemaError
+from penstock.model.binding import EVENT_TIME, Binding
+from penstock.model.query import Query
+from penstock.model.where import parse_expression
+from penstock.offline.matches import Matches
+from penstock.state.arena import Words
+from penstock.state.storage import as_kept
+
+__all__ = ["Floats", "Scaled", "Value", "result_values", "scaled"]
+
+Value = str | Callable[[pa.Table], Any]
+Floats = npt.NDArray[np.float64]
+
+_BITS: Final = 36
+_LARGEST_SUM: Final = float(1 << 53)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """units: whole numbers, each the value divided by `unit`, rounded up. is_whole: whether the
+    values are whole numbers themselves."""
+
+    values: Floats
+    units: Words
+    unit: float
+    is_whole: bool
+
+
+def scaled(values: Floats) -> Scaled:
+    """Values in whole units."""
+    if float(values.sum()) < _LARGEST_SUM and bool((values == np.floor(values)).all()):
+        return Scaled(values, values.astype(np.int64), 1.0, is_whole=True)
+    unit = ldexp(1.0, frexp(float(values.max()))[1] - _BITS)
+    return Scaled(values, np.ceil(values / unit).astype(np.int64), unit, is_whole=False)
+
+
+def result_values(query: Query, value: Value, matches: Matches) -> Floats:
+    """The value of each result."""
+    if isinstance(value, str):
+        found = _of_expression(query, value, matches)
+    elif callable(value):
+        found = value(_results(query, matches))
+    else:
+        raise PlanError(
+            "value must be an expression over one stream, such as 'a.price', or a function of the "
+            f"table of results, got {value!r}"
+        )
+    return _checked(found, len(matches.rows[0]))
+
+
+def _of_expression(query: Query, text: str, matches: Matches) -> pa.Array:
+    expression = parse_expression(text, query.names, "value")
+    (stream,) = {column.stream for column in expression.columns}
+    table = matches.tables[stream]
+    for column in sorted(each.name for each in expression.columns):
+        if column not in table.column_names:
+            raise SchemaError(
+                f"value= needs column {column!r} of stream {query.names[stream]!r}, which is not "
+                f"there; its columns are {table.column_names}"
+            )
+    of_tuples = evaluated(expression, lambda _, name: as_kept(table[name].combine_chunks()))
+    return of_tuples.take(pa.array(matches.rows[stream]))
+
+
+def _results(query: Query, matches: Matches) -> pa.Table:
+    """The results as the join gives them out."""
+    binding = Binding.of(query).bound_with(
+        {stream: table.schema for stream, table in enumerate(matches.tables)}
+    )
+    taken = [
+        table.take(pa.array(rows)) for table, rows in zip(matches.tables, matches.rows, strict=True)
+    ]
+    columns = [taken[out.stream][out.column] for out in binding.output]
+    names = [*(out.name for out in binding.output), EVENT_TIME]
+    return pa.table([*columns, event_times(binding, matches.times)], names)
+
+
+def _checked(found: Any, results: int) -> Floats:
+    advice = "value must give a number, 0 or more, for each result"
+    try:
+        array = found if isinstance(found, pa.Array | pa.ChunkedArray) else pa.array(found)
+        floats = array.cast(pa.float64(), safe=False)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InputError(f"{advice}, got a {type(found).__name__}: {found!r:.80}") from None
+    if len(floats) != results:
+        raise InputError(f"{advice}, got {len(floats):,} numbers for {results:,} results")
+    if floats.null_count:
+        raise InputError(f"{advice}, got {floats.null_count:,} nulls; fill them")
+    values: Floats = floats.to_numpy()
+    wrong = values[~((values >= 0) & (values < np.inf))]
+    if len(wrong):
+        raise InputError(f"{advice}, got {wrong[0]!r} and {len(wrong) - 1:,} others like it")
+    return values
