@@ -104,9 +104,12 @@ class Case:
 
     @property
     def plain(self) -> bool:
-        """Whether tuples of one stream and key differ by nothing but when they come."""
-        rows = any(each.rows or each.arrivals for each in self.scenario.streams)
-        return not (self.scenario.where or rows or self.own or self.value)
+        """Whether tuples of one stream and key differ by nothing but when they come and go."""
+        low, high = self.scenario.between or (0, 0)
+        lagged = low > 0 or high < 0  # they would also have to wait
+        return not (
+            self.scenario.where or self.scenario.counted or self.own or self.value or lagged
+        )
 
     def instant(self, ts: int) -> Any:
         """As a user gives it."""

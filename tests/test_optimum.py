@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from limited import policies_of
-from offline_cases import KINDS, NAMES, Case, cases
+from offline_cases import KINDS, NAMES, ROOM, Case, cases
 from offline_trying import Number, Offline, most, replayed
 from oracle import OracleStream, Step
 from paper_graph import papers_optimum
@@ -27,6 +27,7 @@ EXAMPLES = settings().max_examples  # of the profile
 
 EXACT = ("auto", "per_match", "per_arrival")
 POOLS = ("shared", "fixed", {"a": 3, "b": 1})
+LIMITED = ("in step", "time", "unbounded", "since", "tumbling", "between", "any key", "where")
 
 
 def check(case: Case, optimum: ps.Optimum, best: Number) -> None:
@@ -139,13 +140,12 @@ def test_the_graph_of_the_paper(seed: int) -> None:
     assert papers_optimum(r, s, w, 2 * w, shared=False) is None
 
 
-@pytest.mark.parametrize("kind", [each for each in KINDS if not each.startswith("windows")])
+@pytest.mark.parametrize("kind", LIMITED)
 @settings(max_examples=EXAMPLES // 6)
 @given(st.data())
 def test_no_policy_is_better(kind: str, data: st.DataObject) -> None:
     """Of the smallest inputs, with any predicate and any window that limits are for."""
-    case = replace(data.draw(cases(kind)), memory=data.draw(st.integers(0, 4)))
-    case = replace(case, value=None, counted_from=None)
+    case = replace(data.draw(cases(kind)), memory=data.draw(ROOM))
     assume(not case.scenario.counted)
     best = case.optimum().produced
     for shed in policies_of(case.scenario):

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from penstock.errors import InputError, QueryError, SchemaError
 from penstock.model.duration import MAX_DURATION_US
 from penstock.model.query import Query
-from penstock.model.window import TimeWindow, parse_window
+from penstock.model.window import ALWAYS, FOREVER, TimeWindow, parse_window
 from penstock.offline.steps import Steps, parse_steps
 from penstock.runtime.intake import as_table
 from penstock.state.arena import Words
@@ -48,8 +48,8 @@ class Lengths:
         is_open = np.ones(len(ts), np.bool_)  # so far it was in its window at all times
         begins, lengths = self.steps
         for number, length in enumerate(lengths):
-            begin = begins[number] if number else np.iinfo(np.int64).min
-            end = begins[number + 1] if number + 1 < len(begins) else np.iinfo(np.int64).max
+            begin = begins[number]
+            end = begins[number + 1] if number + 1 < len(begins) else FOREVER
             here = is_open & (ts < end)  # it has come before the step is over
             gone_before = here & (np.maximum(ts, begin) > ts + length)
             ends[gone_before] = begin - 1
@@ -87,7 +87,7 @@ def _lengths(query: Query, tables: Mapping[str, Any], name: str, given: Any) -> 
         )
     steps = parse_steps(given, what, lambda each: _length_us(each, what))
     # Before the first of them the window is that of the query.
-    begins = np.concatenate([[np.iinfo(np.int64).min], steps.begins])
+    begins = np.concatenate([[ALWAYS], steps.begins])
     return Lengths(steps=Steps(begins, np.concatenate([[window.us], steps.values])))
 
 
