@@ -19,7 +19,17 @@ from rich.console import Console
 from rich.table import Table
 
 import penstock
-from benchmarks import band, join_types, memory, on_spark, planning, shedding, static, throughput
+from benchmarks import (
+    band,
+    join_types,
+    memory,
+    on_spark,
+    optimum,
+    planning,
+    shedding,
+    static,
+    throughput,
+)
 from benchmarks.measure import Measurement
 
 BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
@@ -32,6 +42,8 @@ BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
     "shedding": shedding.shedding,
     "planning": planning.planning,
     "static": static.static,
+    "optimum": optimum.optimum,
+    "optimum_interval": optimum.optimum_interval,
     "state": memory.state,
     "flat": memory.flat,
     "spark_small": on_spark.spark_small,
@@ -49,7 +61,7 @@ def main() -> int:
         prog="python -m benchmarks",
         description="Measures penstock. Each benchmark prints a number and the bound it must keep.",
         epilog="\n".join(
-            f"{name:<12} {(run.__doc__ or '').splitlines()[0]}" for name, run in BENCHMARKS.items()
+            f"{name:<16} {(run.__doc__ or '').splitlines()[0]}" for name, run in BENCHMARKS.items()
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -20,7 +20,6 @@ import penstock as ps
 from benchmarks.subject import join_within
 from penstock.workloads import zipf_pair
 from penstock.workloads.keys import ShuffledKeys, UniformKeys
-from tests.optimum import optimum
 
 __all__ = ["Pair", "Run", "best", "exact", "run", "zipf_keys"]
 
@@ -154,6 +153,12 @@ def exact(pair: Pair) -> int:
 @cache
 def best(pair: Pair, memory: int, *, pool: str = "fixed") -> int:
     """The most that any policy could have given after the warm-up."""
-    left, right = list(enumerate(pair.left)), list(enumerate(pair.right))
-    units = memory if pool == "shared" else (memory // 2, memory // 2)
-    return optimum(left, right, (pair.window - 1,) * 2, units, pair.warm_up)
+    (tables,) = pair.batches(len(pair.left))
+    found = ps.optimum(
+        join_within(f"{pair.window - 1} seconds"),
+        tables,
+        memory=memory,
+        pool=pool,
+        counted_from=pair.warm_up * 1_000_000,
+    )
+    return int(found.produced)

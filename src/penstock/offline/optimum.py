@@ -28,7 +28,7 @@ __all__ = ["Optimum", "optimum"]
 
 METHODS: Final = ("auto", "per_arrival", "per_match", "prices")
 # Nodes of graphs that a flow is looked for in, by their form: about a minute.
-_LARGEST_FLOW: Final = {"per_arrival": 60_000, "per_match": 1_000_000}
+_LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 700_000}
 
 
 @dataclass(frozen=True)
