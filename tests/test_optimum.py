@@ -211,7 +211,8 @@ def test_more_memory_is_never_worse(seed: int) -> None:
     produced: dict[str, list[int]] = {}
     for pool in ("shared", "fixed"):
         optima = [
-            ps.optimum(LONGER["equality"], tables, memory=rows, pool=pool) for rows in range(0, 121)
+            ps.optimum(LONGER["equality"], tables, memory=rows, pool=pool)
+            for rows in (*range(0, 121, 2), 1 << 60)
         ]
         produced[pool] = [optimum.produced for optimum in optima]
         assert produced[pool] == sorted(produced[pool])
@@ -252,6 +253,40 @@ def between(tables: dict[str, pa.Table], start: int, end: int) -> dict[str, pa.T
         times = table["ts"].cast(pa.int64()).to_pylist()
         parts[name] = table.filter(pa.array([start <= ts < end for ts in times], pa.bool_()))
     return parts
+
+
+def test_times_of_different_units() -> None:
+    """What is kept until half past a second is not given back a second too early."""
+    tables = {
+        "a": pa.table({"ts": pa.array([0, 1], pa.timestamp("s")), "k": [1, 1]}),
+        "b": pa.table({"ts": pa.array([1_500], pa.timestamp("ms")), "k": [1]}),
+    }
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="1 hour")
+    optimum = ps.optimum(query, tables, memory=2)
+    assert optimum.produced == 2
+    kept = pa.concat_arrays([optimum.kept[name].cast(pa.timestamp("ms")) for name in NAMES])
+    assert kept.cast(pa.int64()).to_pylist() == [1_500, 1_500, None]
+
+
+def test_tables_that_can_be_read_once() -> None:
+    table = pa.table({"ts": [0, 1], "k": [1, 1], "w": [1, 0]})
+    tables = {name: table.to_reader() for name in NAMES}
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+    assert ps.optimum(query, tables, memory=9, windows={"a": "w", "b": "w"}).produced == 4
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-300, 0.3, 1.0, 2.0**41, 1e16, 1e300])
+def test_values_of_any_size(value: float) -> None:
+    """Also of many results that come at once: two of three tuples are kept for all of them."""
+    tables = {
+        "a": pa.table({"ts": [0, 0, 1], "k": [1] * 3}),
+        "b": pa.table({"ts": [2] * 40, "k": [1] * 40}),
+    }
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+    optimum = ps.optimum(query, tables, memory=2, value=lambda results: [value] * results.num_rows)
+    assert optimum.produced == pytest.approx(80 * value, rel=1e-9, abs=0)
+    assert optimum.total == pytest.approx(120 * value, rel=1e-9, abs=0)
+    assert optimum.is_exact
 
 
 def test_nothing_comes() -> None:

@@ -36,30 +36,29 @@ def test_what_is_not_refused() -> None:
 @pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
 def test_other_join_types(how: str) -> None:
     query = ps.WindowJoin(TWO, on="k", within="10 us", how=how)
-    with pytest.raises(ps.QueryError, match=f"how='inner'.*got.*'{how}'"):
+    with pytest.raises(ps.QueryError, match=f"inner joins.*got how='{how}'"):
         optimum(query)
 
 
 def test_more_than_two_streams() -> None:
     query = ps.WindowJoin([*TWO, ps.Stream("c", time="ts")], on="k", within="10 us")
-    with pytest.raises(ps.QueryError, match=r"two streams.*got 3|3.*two"):
+    with pytest.raises(ps.QueryError, match=r"two streams.*got 3"):
         optimum(query, {**TABLES, "c": TABLE})
 
 
 def test_times_of_arrival() -> None:
     """A table does not say when its rows were pushed."""
     query = ps.WindowJoin([TWO[0], ps.Stream("b", time=ps.ARRIVAL)], on="k", within="10 us")
-    with pytest.raises(ps.QueryError, match=r"'b'.*arrival"):
+    with pytest.raises(ps.QueryError, match=r"'b'.*time="):
         optimum(query)
 
 
 @pytest.mark.parametrize(
     ("times", "complaint"),
     [
-        ([1, 3, 2], "'ts' of stream 'a'.*sort"),
-        (pa.array([3, 2, 1], pa.timestamp("s")), "'ts' of stream 'a'.*sort"),
-        ([1, None, 3], "'ts' of stream 'a'.*null"),
-        ([1, 2, 1 << 62], "'ts' of stream 'a'.*year"),
+        ([1, 3, 2], "stream 'a'.*order.*row 3.*sort.*'ts'"),
+        ([1, None, 3], "'ts' of stream 'a'.*1 null.*filter"),
+        ([1, 2, 1 << 62], "'ts' of stream 'a'.*years.*check"),
     ],
 )
 def test_times(times: Any, complaint: str) -> None:
@@ -70,12 +69,12 @@ def test_times(times: Any, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("tables", "error", "complaint"),
     [
-        ({"a": TABLE}, ps.InputError, "'b'"),
+        ({"a": TABLE}, ps.InputError, "no table for stream 'b'.*add"),
         ({**TABLES, "c": TABLE}, ps.InputError, "'c'.*the streams are"),
         ([TABLE, TABLE], ps.InputError, "mapping|by stream"),
         ({"a": TABLE, "b": 7}, ps.InputError, "'b' is a int.*pyarrow"),
-        ({"a": TABLE, "b": TABLE.drop_columns("k")}, ps.SchemaError, "'k'.*'b'"),
-        ({"a": TABLE, "b": TABLE.drop_columns("ts")}, ps.SchemaError, "'ts'.*'b'|'b'.*'ts'"),
+        ({"a": TABLE, "b": TABLE.drop_columns("k")}, ps.SchemaError, "'b'.*'k'"),
+        ({"a": TABLE, "b": TABLE.drop_columns("ts")}, ps.SchemaError, "'b'.*'ts'"),
         (with_column("k", ["x", "y", "z"]), ps.SchemaError, "k.*string.*int64"),
     ],
 )
@@ -86,7 +85,7 @@ def test_tables(tables: Any, error: type[Exception], complaint: str) -> None:
 
 @pytest.mark.parametrize(
     "memory",
-    [-1, "-5 rows", "1 MiB", "100", "lots", True, 2.5, nan, inf, None, [], {"a": 1}, 1 << 70],
+    [-1, "-5 rows", "1 MiB", "100", "lots", True, 2.5, nan, inf, None, {"a": 1}, 1 << 70],
     ids=repr,
 )
 def test_memory(memory: Any) -> None:
@@ -98,7 +97,8 @@ def test_memory(memory: Any) -> None:
     ("steps", "complaint"),
     [
         ([(5, 2), (3, 1)], "memory.*order of time"),
-        ([(5, 2), (5, 1)], "memory.*order of time|memory.*twice"),
+        ([(5, 2), (5, 1)], "memory.*order of time"),
+        ([], "memory.*time.*got"),
         ([(5, -2)], "memory.*-2"),
         ([(5, "1 MiB")], "memory.*rows.*1 MiB"),
         ([5, 2], "memory.*time.*got"),
@@ -106,11 +106,12 @@ def test_memory(memory: Any) -> None:
         ([("soon", 2)], "memory.*'soon'"),
         ([(2.5, 2)], "memory.*2.5"),
         ([(None, 2)], "memory.*None"),
+        ([(1 << 70, 2)], "memory.*unit"),
     ],
     ids=repr,
 )
 def test_memory_that_changes(steps: Any, complaint: str) -> None:
-    with pytest.raises(ps.PlanError, match=complaint):
+    with pytest.raises((ps.InputError, ps.PlanError), match=complaint):
         optimum(memory=steps)
 
 
@@ -120,8 +121,8 @@ def test_memory_that_changes(steps: Any, complaint: str) -> None:
         ("halves", "pool must be one of.*'shared'.*got 'halves'"),
         ("allocated", "pool.*'shared'.*'allocated'"),
         (None, "pool must be one of"),
-        ({"a": 1, "c": 1}, "pool=.*'[bc]'"),
-        ({"a": 1}, r"pool=.*\['b'\]"),
+        ({"a": 1, "c": 1}, "pool.*each stream.*'c'.*streams are"),
+        ({"a": 1}, "pool.*each stream.*streams are"),
         ({"a": -1, "b": 2}, "pool.*0 or more.*-1"),
         ({"a": 0, "b": 0}, "pool.*not all 0"),
         ({"a": "much", "b": 1}, "pool.*numbers.*'much'"),
@@ -142,13 +143,12 @@ def test_pools(pool: Any, complaint: str) -> None:
         (lambda results: np.full(results.num_rows, inf), "value.*inf"),
         (lambda results: pa.nulls(results.num_rows, pa.int64()), "value.*null"),
         (lambda results: np.ones(3), "value.*3.*5"),
-        (lambda results: 1, "value.*array.*int"),
-        (lambda results: None, "value.*array.*None"),
-        (lambda results: ["x"] * results.num_rows, "value.*numbers"),
-        (lambda results: 1 // 0, "value.*ZeroDivisionError"),
+        (lambda results: 1, "value.*each result, got 1"),
+        (lambda results: None, "value.*each result, got None"),
+        (lambda results: ["x"] * results.num_rows, "value.*number.*'x'"),
         ("a.v + b.v", "value.*one stream"),
         ("a.nothing", "value.*'nothing'.*'a'"),
-        ("a.text", "value.*'text'.*number"),
+        ("a.text", "value.*number.*string"),
         ("a.v +", "value"),
         (7, "value.*7"),
     ],
@@ -158,9 +158,9 @@ def test_values(value: Any, complaint: str) -> None:
         optimum(value=value)
 
 
-@pytest.mark.parametrize("when", ["soon", 2.5, True, [1]], ids=repr)
+@pytest.mark.parametrize("when", ["soon", 2.5, True, [1], 1 << 70], ids=repr)
 def test_when_counting_begins(when: Any) -> None:
-    with pytest.raises(ps.PlanError, match=r"counted_from.*got"):
+    with pytest.raises(ps.InputError, match=r"counted_from.*got"):
         optimum(counted_from=when)
 
 
@@ -181,7 +181,7 @@ def test_unknown_methods(method: Any) -> None:
     ids=["values", "windows of tuples", "no key", "more than a key"],
 )
 def test_where_tuples_of_a_key_are_not_alike(query: ps.WindowJoin, given: dict[str, Any]) -> None:
-    with pytest.raises(ps.PlanError, match=r"'?per_arrival'?.*'per_match'"):
+    with pytest.raises(ps.PlanError, match=r"'per_arrival'.*got.*use method="):
         optimum(query, method="per_arrival", **given)
     assert optimum(query, method="per_match", **given).total > 0
 
@@ -189,8 +189,8 @@ def test_where_tuples_of_a_key_are_not_alike(query: ps.WindowJoin, given: dict[s
 @pytest.mark.parametrize(
     ("windows", "complaint"),
     [
-        ({"c": "v"}, "windows=.*'c'.*streams are"),
-        ({"a": "w"}, "windows=.*'w'.*'a'"),
+        ({"c": "v"}, "no stream is called 'c'.*streams are"),
+        ({"a": "w"}, "windows=.*'a'.*'w'.*columns are"),
         ({"a": "text"}, "windows=.*'text'.*string"),
         ({"a": "ts", "b": 7}, "windows=.*'b'.*7"),
         ({"a": []}, "windows=.*'a'"),
@@ -211,12 +211,13 @@ def test_windows(windows: Any, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("lengths", "complaint"),
     [
-        ([1, -2, 3], "'w'.*'a'.*-2"),
-        ([1, None, 3], "'w'.*'a'.*null"),
-        (pa.array([1, -2, 3], pa.duration("s")), "'w'.*'a'.*-2"),
-        ([1.5, 2.0, nan], "'w'.*'a'.*double"),
-        (pa.array([1, 2, 3], pa.duration("ns")), "'w'.*'a'.*microseconds"),
-        ([1, 2, 1 << 62], "'w'.*'a'.*10,000 years"),
+        ([1, -2, 3], "'a'.*'w'.*-2"),
+        ([1, None, 3], "'a'.*'w'.*null"),
+        (pa.array([1, -2, 3], pa.duration("s")), "'a'.*'w'.*-2"),
+        ([1.5, 2.0, nan], "'a'.*'w'.*double"),
+        (pa.array([1, 2, 3], pa.duration("ns")), "'a'.*'w'.*microseconds"),
+        ([1, 2, 1 << 62], "'a'.*'w'.*10,000 years"),
+        (pa.array([1, 2, 1 << 63], pa.uint64()), "'a'.*'w'.*microseconds"),
     ],
     ids=str,
 )

@@ -15,13 +15,16 @@ order of time; every meeting is some tuple's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from penstock.state.arena import Words
 
-__all__ = ["Holding", "Meetings", "held", "pooled"]
+__all__ = ["LARGEST_WORTH", "Holding", "Meetings", "held", "pooled"]
+
+# Of a meeting: the solver of flows multiplies it by the number of nodes.
+LARGEST_WORTH: Final = 1 << 40
 
 
 class Meetings(NamedTuple):

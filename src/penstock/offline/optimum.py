@@ -119,7 +119,8 @@ def optimum(  # noqa: PLR0913  # by keyword only
     else:
         matches = matches_of(recording)
         if value is not None:
-            worths = scaled(result_values(query, value, matches))
+            at_an_instant = int(np.bincount(recording.instant_of).max(initial=1))
+            worths = scaled(result_values(query, value, matches), at_an_instant)
         met = met_by_match(
             recording,
             matches,
@@ -205,13 +206,19 @@ def _worth(
 
 
 def _times(recording: Recording, stream: int, instants: Words) -> pa.Array:
-    """Instants as the times that the stream's table has."""
-    table, time = recording.tables[stream], recording.query.streams[stream].time_column
-    data_type = table.schema.field(time).type
+    """Instants as the times that the stream's table has, in the finer unit of both."""
+    types = [
+        table.schema.field(each.time_column).type
+        for table, each in zip(recording.tables, recording.query.streams, strict=True)
+    ]
+    data_type = types[stream]
+    if pa.types.is_timestamp(data_type):
+        unit = max((each.unit for each in types), key=("s", "ms", "us", "ns").index)
+        data_type = pa.timestamp(unit, data_type.tz)
     goes = instants < 0
     if not len(recording.times):
         return pa.nulls(len(instants), data_type)
     whole = pa.array(recording.times[np.where(goes, 0, instants)], mask=goes)
     if pa.types.is_timestamp(data_type):
-        return whole.cast(pa.timestamp("us", data_type.tz)).cast(data_type, safe=False)
+        return whole.cast(pa.timestamp("us", data_type.tz)).cast(data_type)
     return whole
