@@ -11,6 +11,8 @@ import pytest
 
 import penstock as ps
 
+pytestmark = pytest.mark.jit_off
+
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 QUERY = ps.WindowJoin(TWO, on="k", within="10 us")
 TABLE = pa.table({"ts": [1, 2, 3], "k": [1, 1, 2], "v": [1, 2, 3], "text": ["x", "y", "z"]})
