@@ -14,7 +14,7 @@ from penstock.model.query import Query
 from penstock.offline.by_arrival import is_by_arrival, met_by_arrival
 from penstock.offline.by_match import met_by_match
 from penstock.offline.flow import best_by_flow, flow_size
-from penstock.offline.holding import pooled
+from penstock.offline.holding import earned, held, pooled
 from penstock.offline.matches import Matches, matches_of
 from penstock.offline.met import Met
 from penstock.offline.prices import priced
@@ -171,11 +171,16 @@ def _solved(met: Met, rooms: Sequence[Words], form: str, method: str) -> _Solved
         )
     else:
         decided, upper = [best_by_flow(each) for each in holdings], 0
-    earned = sum(each.meetings.earned(until) for each, until in zip(holdings, decided, strict=True))
+    total = 0
+    for each, until in zip(holdings, decided, strict=True):
+        # Whoever decided: what is told can be had.
+        if (held(each, until) > each.room).any() or (until > each.end).any():
+            raise AssertionError(f"a decision of {form!r} that cannot be kept")
+        total += earned(each, until)
     if shared:  # those of the second stream are numbered on
         tuples, meetings = len(met.streams[0].at), len(met.streams[0].meets)
         decided = [decided[0][:tuples], decided[0][tuples:] - meetings]
-    return _Solved((decided[0], decided[1]), earned, max(earned, upper), form)
+    return _Solved((decided[0], decided[1]), total, max(total, upper), form)
 
 
 def _kept_until(recording: Recording, met: Met, until: tuple[Words, Words]) -> tuple[Words, Words]:
