@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -217,3 +219,12 @@ def test_nothing_comes() -> None:
     optimum = case.optimum()
     assert (optimum.produced, optimum.total, optimum.recall) == (0, 0, 1)
     assert [len(optimum.kept[name]) for name in NAMES] == [0, 0]
+
+
+def test_the_example_in_the_documentation_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "optimum.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {})  # noqa: S102  the page's own example
+    promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
+    for line, promise in zip(capsys.readouterr().out.splitlines(), promised, strict=True):
+        assert promise.startswith(line)

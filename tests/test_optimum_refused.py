@@ -243,3 +243,14 @@ def test_bounds_on_a_difference_are_no_windows() -> None:
     query = ps.WindowJoin(TWO, on="k", between=("-5 us", "5 us"))
     with pytest.raises(ps.QueryError, match=r"windows=.*windows? of time"):
         optimum(query, windows={"a": "v"})
+
+
+def test_a_function_that_fails() -> None:
+    with pytest.raises(ps.UdfError, match=r"KeyError.*'a_ts'"):
+        optimum(value=lambda results: results["price"])
+
+
+def test_a_column_that_is_missing_is_told_by_those_that_are_given() -> None:
+    with pytest.raises(ps.SchemaError, match="'k'") as refused:
+        optimum(tables={"a": TABLE.drop_columns("k"), "b": TABLE})
+    assert "row number" not in str(refused.value)

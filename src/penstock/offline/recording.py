@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.release import release
+from penstock.engine.residual import bound
 from penstock.errors import InputError, QueryError, TimestampError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
@@ -72,6 +73,8 @@ def read_recording(
     """
     _check(query, tables)
     given = [as_table(tables[name], name) for name in query.names]
+    # So that errors tell of columns as they were given.
+    bound(Binding.of(query), {stream: table.schema for stream, table in enumerate(given)})
     lengths = parse_lengths(query, dict(zip(query.names, given, strict=True)), windows)
     columns = tuple(_new_name(table.column_names) for table in given)
     numbered = tuple(

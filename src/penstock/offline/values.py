@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from penstock.engine.padding import event_times
 from penstock.engine.residual import evaluated
-from penstock.errors import InputError, PlanError, SchemaError
+from penstock.errors import InputError, PlanError, SchemaError, UdfError
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.query import Query
 from penstock.model.where import parse_expression
@@ -64,7 +64,15 @@ def result_values(query: Query, value: Value, matches: Matches) -> Floats:
     if isinstance(value, str):
         found = _of_expression(query, value, matches)
     elif callable(value):
-        found = value(_results(query, matches))
+        results = _results(query, matches)
+        try:
+            found = value(results)
+        except Exception as error:
+            raise UdfError(
+                f"the function of value= failed on {len(results):,} results with "
+                f"{type(error).__name__}: {error}; it gets a table with the columns "
+                f"{results.column_names}"
+            ) from error
     else:
         raise PlanError(
             "value must be an expression over one stream, such as 'a.price', or a function of the "
