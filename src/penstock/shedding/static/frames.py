@@ -122,8 +122,10 @@ class FrameRows:
             for place in self._places
             if self._types[place].typeName() in {"float", "double"}
         ]
+        # A single column is null where it equals nothing, unless it can be NaN.
+        case = f"CASE WHEN {' AND '.join(matched)} THEN %s END" if len(matched) > 1 else "%s"
         keys = (
-            f"CASE WHEN {' AND '.join(matched)} THEN column_{place} END AS {key}"
+            f"{case % f'column_{place}'} AS {key}"
             for place, key in zip(self._places, self._keys, strict=True)
         )
         columns = (f"column_{place}" for place in range(len(self._names)))
