@@ -211,6 +211,11 @@ def test_tables_join_to_what_is_told(
             of_key = [row for row, value in zip(rows, keys, strict=True) if value == key]
             there = [row for row, each in enumerate((left, right)[side]) if each == key]
             assert of_key == there[: numbers[side]]
+    orders = [data.draw(st.permutations(range(len(table)))) for table in tables]
+    mixed = [
+        table.take(pa.array(order, pa.int64())) for table, order in zip(tables, orders, strict=True)
+    ]
+    assert ps.static.truncate_tables(*mixed, "k", keep)[2] == result
 
 
 def test_tables_with_several_key_columns_and_odd_values() -> None:

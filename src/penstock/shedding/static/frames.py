@@ -46,8 +46,8 @@ _KEYS: Final = {
     },
 }
 # Types that Spark does not put in order, or of which it takes different values for equal.
-_AS_JSON: Final = {"map", "variant", "interval", "collated"}
-_WITHOUT_ORDER: Final = {"geometry", "geography"}
+_WITHOUT_ORDER: Final = {"map", "variant", "interval", "collated"}
+_WITHOUT_JSON: Final = {"geometry", "geography"}
 _JSON_OPTIONS: Final = "map('timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSSXXX')"
 
 
@@ -155,10 +155,12 @@ class FrameRows:
         order = []
         for place in sorted(range(len(self._names)), key=lambda place: self._names[place]):
             kinds = set(_kinds(self._types[place]))
-            if kinds & _AS_JSON:
-                order.append(f"to_json(struct(column_{place}), {_JSON_OPTIONS}) NULLS LAST")
-            elif not kinds & _WITHOUT_ORDER:
-                order.append(f"column_{place} NULLS LAST")
+            if kinds & _WITHOUT_JSON:
+                continue
+            value = f"column_{place}"
+            if kinds & _WITHOUT_ORDER:
+                value = f"to_json(struct({value}), {_JSON_OPTIONS})"
+            order.append(f"{value} NULLS LAST")
         return (
             f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {', '.join(order)})"
         )
