@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import nan, prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -209,6 +211,11 @@ def test_tables_join_to_what_is_told(
             of_key = [row for row, value in zip(rows, keys, strict=True) if value == key]
             there = [row for row, each in enumerate((left, right)[side]) if each == key]
             assert of_key == there[: numbers[side]]
+    orders = [data.draw(st.permutations(range(len(table)))) for table in tables]
+    mixed = [
+        table.take(pa.array(order, pa.int64())) for table, order in zip(tables, orders, strict=True)
+    ]
+    assert ps.static.truncate_tables(*mixed, "k", keep)[2] == result
 
 
 def test_tables_with_several_key_columns_and_odd_values() -> None:
@@ -219,6 +226,16 @@ def test_tables_with_several_key_columns_and_odd_values() -> None:
     assert kept_left["row"].to_pylist() == [0]
     assert kept_right.num_rows == 1
     assert result.kept == {("x", 0.0): (1, 1), ("y", 1.0): (0, 0), None: (0, 0)}
+
+
+def test_the_example_in_the_documentation_is_true() -> None:
+    """That of the sensors; on Spark it is in test_static_spark.py."""
+    page = (Path(__file__).parents[1] / "docs" / "static.md").read_text(encoding="utf-8")
+    _, section = page.split("## Two sensors and a proxy")
+    code, shown = re.findall(r"```(?:python|text)\n(.*?)\n```", section, re.DOTALL)[:2]
+    told: list[str] = []
+    exec(code, {"print": lambda given: told.append(str(given))})  # noqa: S102  its own example
+    assert "\n".join(told) == shown
 
 
 # --- what is refused ------------------------------------------------------------------------------
