@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from scipy.stats import t as student
 
 from penstock.sizing.sample import Floats
 
@@ -31,10 +30,12 @@ def jackknife(
     of the whole the sample is. by_factor: what differs is a factor. known_to: how well they could
     be told if there were no chance in it.
     """
+    from scipy.special import stdtrit  # of Student's distribution; it takes a while to import
+
     values = np.log(np.maximum(estimates, 1e-9)) if by_factor else estimates
     groups = len(values) - 1
     deviation = np.sqrt((groups - 1) * np.mean((values[1:] - values[1:].mean()) ** 2))
-    half = student.ppf((1 + _CONFIDENCE) / 2, groups - 1) * deviation * np.sqrt(1 - share)
+    half = stdtrit(groups - 1, (1 + _CONFIDENCE) / 2) * deviation * np.sqrt(1 - share)
     half = np.hypot(half, known_to)
     low, high = values[0] - half, values[0] + half
     return (float(np.exp(low)), float(np.exp(high))) if by_factor else (float(low), float(high))

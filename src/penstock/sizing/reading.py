@@ -20,10 +20,10 @@ from penstock.sizing.sample import KeySample, check_divisible, chosen_sample
 from penstock.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.window_join import WindowJoin
 
-__all__ = ["JOINED_ROWS", "Streams", "read_recording"]
+__all__ = ["JOINED_ROWS", "Streams", "check_share", "read_recording"]
 
 # What is joined at most, unless more is asked for: all policies in about a minute.
-JOINED_ROWS: Final = 500_000
+JOINED_ROWS: Final = 200_000
 
 Streams = Mapping[str, Iterable[pa.RecordBatch]]
 """Batches of one schema, by stream."""
@@ -43,14 +43,11 @@ def read_recording(
     of the tuples to sample; when not given, all up to JOINED_ROWS of them, and of more so many.
     seed: of the sample.
     """
-    samples = share is not None and share < 1
-    if share is not None and not 0 < share <= 1:
-        raise PlanError(f"a sample is a part of the rows, above 0 and at most 1, got {share!r}")
-    if samples:
-        check_divisible(query)
+    check_share(query, share)
     reading = _Reading(query, schemas)
     keeps_all = share == 1 or not query.keys[0]
-    tables = reading.first(opened(), None if keeps_all else 0 if samples else JOINED_ROWS)
+    most_rows = JOINED_ROWS if share is None else 0
+    tables = reading.first(opened(), None if keeps_all else most_rows)
     if tables is not None:
         return Recording.of(query, tables, row_bytes=reading.row_bytes)
     tuples = sum(each.tuples for each in reading.surveys)
@@ -63,6 +60,14 @@ def read_recording(
         sample=sample,
         whole=Whole(sum(reading.rows), tuples, surveyed_need(query, reading.surveys)),
     )
+
+
+def check_share(query: WindowJoin, share: float | None) -> None:
+    """Refuse a sample that cannot be taken."""
+    if share is not None and not 0 < share <= 1:
+        raise PlanError(f"a sample is a part of the rows, above 0 and at most 1, got {share!r}")
+    if share is not None and share < 1:
+        check_divisible(query)
 
 
 class _Reading:

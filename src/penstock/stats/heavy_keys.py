@@ -41,6 +41,13 @@ class HeavyKeys:
             known, total = known[total > 0], total[total > 0]
         self._words, self._counts = known, total
 
+    def restore(
+        self, words: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], rows: int
+    ) -> None:
+        """Be what was counted elsewhere: the most frequent keys, of so many rows."""
+        order = np.argsort(words)
+        self._words, self._counts, self.rows = words[order], counts[order], rows
+
     @property
     def words(self) -> npt.NDArray[np.int64]:
         """The keys that are held, in order."""
