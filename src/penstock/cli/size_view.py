@@ -27,20 +27,22 @@ _MIB: Final = 1 << 20
 def show(console: Console, found: Sizing) -> None:
     """Everything, for people."""
     about = "" if found.sampled_rows is None else "about "
+    say(console, f"results     {about}{found.results:,} of the exact join")
     say(
         console,
-        f"the exact join: {about}{found.results:,} results, and at most {about}{found.need:,} of "
-        f"{found.rows:,} rows live at once, about {_size(found.need_bytes)}",
+        f"exact need  {about}{found.need:,} of {found.rows:,} rows live at once, about "
+        f"{_size(found.need_bytes)}",
     )
     if found.sampled_rows is not None:
         say(
             console,
-            f"from a sample of {found.sampled_rows:,} rows: those of {found.heavy_keys:,} heavy "
-            "keys, and of a part of the others; below each memory is its 95% interval",
+            f"sample      {found.sampled_rows:,} rows: of {found.heavy_keys:,} heavy keys all, of "
+            "the others a part",
         )
     console.print()
     console.print(_table(found))
-    say(console, " in brackets: of the exact need; recall: at 10%, 20% ... 100% of it")
+    below = "" if found.sampled_rows is None else "; below: 95% intervals"
+    say(console, f" in brackets: of the exact need; recall: at 10%, 20% ... 100% of it{below}")
     if found.no_ceiling is not None:
         say(console, f" no optimum: {found.no_ceiling}")
     console.print()

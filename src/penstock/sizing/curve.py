@@ -2,7 +2,8 @@
 
 Recall is taken to grow with memory. Between the largest size that was too small and the smallest
 that was not, the next is tried where a straight line between the two has the recall, a little to
-one side of it, so that mostly two tries close in. All that is told was measured.
+one side of it, so that mostly two tries close in; where that did not halve what was left, half-way.
+All that is told was measured.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ __all__ = ["GRID", "TOLERANCE", "trace"]
 GRID: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0)
 TOLERANCE: Final = 0.015  # of the memory: less is not enough, or was not tried
 _NUDGE: Final = 0.4  # of it, to one side of where the line has the recall
-_INWARD: Final = 0.05  # of what is left: a try is so far from what is known, at least
 _GROWTH: Final = 1.05
 _MOST_GROWTH: Final = 2.0
 
@@ -52,26 +52,41 @@ def trace(
     for part in grid:
         at(max(round(part * need), 1))
     for recall in sorted(recalls):
-        while (memory := _next(points, recall, need, tolerance)) is not None:
-            at(memory)
+        before = float("inf")
+        while (bracket := _bracket(points, recall, need)) is not None:
+            low, high = bracket
+            by_line = high - low <= before / 2
+            before = high - low
+            if high not in points:
+                at(high)
+            elif before > max(1.0, tolerance * high):
+                at(_between(points, bracket, recall, tolerance if by_line else None))
+            else:
+                break
     return dict(sorted(points.items()))
 
 
-def _next(points: dict[int, Point], recall: float, need: int, tolerance: float) -> int | None:
-    """The memory to try next; None when the least that has the recall is known well enough, or
+def _bracket(points: dict[int, Point], recall: float, need: int) -> tuple[int, int] | None:
+    """The largest memory that is too little, and the least that is enough, or might be; None when
     there seems to be none."""
     reached = [memory for memory, point in points.items() if point.recall >= recall]
     if not reached:
         most = max(points)
-        return None if most > _MOST_GROWTH * need else ceil(_GROWTH * most) + 1
+        return None if most > _MOST_GROWTH * need else (most, ceil(_GROWTH * most) + 1)
     high = min(reached)
-    low = max((memory for memory in points if memory < high), default=0)
-    if high - low <= max(1.0, tolerance * high):
-        return None
+    return max((memory for memory in points if memory < high), default=0), high
+
+
+def _between(
+    points: dict[int, Point], bracket: tuple[int, int], recall: float, tolerance: float | None
+) -> int:
+    """A memory in between: where a line has the recall, to a part of `tolerance`; or half-way."""
+    low, high = bracket
     least = points[low].recall if low else 0.0
     rise = points[high].recall - least
-    on_line = low + (high - low) * ((recall - least) / rise if rise > 0 else 0.5)
+    if tolerance is None or rise <= 0:
+        return (low + high) // 2
+    on_line = low + (high - low) * (recall - least) / rise
     nudge = _NUDGE * tolerance * on_line
     guess = on_line + nudge if on_line + 2 * nudge < high else on_line - nudge
-    inward = _INWARD * (high - low)
-    return round(min(max(guess, low + 1, low + inward), high - 1, high - inward))
+    return round(min(max(guess, low + 1), high - 1))
