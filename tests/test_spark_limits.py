@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import penstock as ps
-from penstock.model.limits import Limits
+from penstock.model.limits import POLICIES, Limits
 from spark_files import QUERY, SCHEMA, Source, batch, joined, rows_of, run
 
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts", lateness="2 seconds")]
@@ -79,6 +80,44 @@ def test_what_is_missing_is_counted(
     assert (counted[-1]["lost"] > 0) == (query is SEMI)
     assert sum(each["shed"] for each in counted) > 300
     assert max(each["ghosts"] for each in counted) > 100
+
+
+THREE = ps.WindowJoin([*STREAMS, ps.Stream("c", time="ts")], on="k", within="3 seconds")
+# Of each stream in a batch, and the most that may be kept, well below what would be live.
+LARGER = {"key": (QUERY, 300, 160), "band": (BAND, 300, 60), "three": (THREE, 90, 60)}
+
+
+@pytest.mark.parametrize("seed", range(len(POLICIES)))
+def test_a_larger_run(
+    spark: SparkSession, sources: dict[str, Source], tmp_path: Path, seed: int
+) -> None:
+    """Every policy, with pools, predicates, numbers of streams and buckets drawn by a seed."""
+    random = np.random.default_rng(seed)
+    query, rows, most = LARGER[list(LARGER)[seed % len(LARGER)]]
+    limits = Limits(
+        f"{random.integers(most // 2, most)} rows",
+        shed=list(POLICIES)[seed],
+        pool=str(random.choice(["shared", "fixed"])),
+        seed=seed,
+    )
+    if len(query.names) > 2:
+        sources = {**sources, "c": Source(tmp_path / "c")}
+    batches = [
+        {name: batch(10 * seed + place, number, rows) for place, name in enumerate(query.names)}
+        for number in range(3)
+    ]
+    for number, tables in enumerate(batches):
+        for name, table in tables.items():
+            sources[name].write(number, table)
+    frames = {name: sources[name].stream(spark) for name in query.names}
+    ran = run(query.on_spark(frames, limits=limits, buckets=int(random.integers(1, 5))), tmp_path)
+    exact = query.start()
+    expected = rows_of(pa.concat_tables([exact.push(each) for each in batches]))
+    got = rows_of(joined(spark, tmp_path))
+    assert got < expected
+    counted = counters_of([ran])
+    assert sum(each["lost"] for each in counted) == expected.total() - got.total() > 0
+    assert all(each["live"] <= limits.memory.rows for each in counted)
 
 
 def test_what_is_not_counted_is_null(

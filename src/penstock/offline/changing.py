@@ -17,9 +17,8 @@ import pyarrow.types as pt
 from penstock.errors import InputError, QueryError, SchemaError
 from penstock.model.duration import MAX_DURATION_US
 from penstock.model.query import Query
-from penstock.model.window import TimeWindow, parse_window
+from penstock.model.window import ALWAYS, FOREVER, TimeWindow, parse_window
 from penstock.offline.steps import Steps, parse_steps
-from penstock.runtime.intake import as_table
 from penstock.state.arena import Words
 
 __all__ = ["Lengths", "parse_lengths"]
@@ -48,8 +47,8 @@ class Lengths:
         is_open = np.ones(len(ts), np.bool_)  # so far it was in its window at all times
         begins, lengths = self.steps
         for number, length in enumerate(lengths):
-            begin = begins[number] if number else np.iinfo(np.int64).min
-            end = begins[number + 1] if number + 1 < len(begins) else np.iinfo(np.int64).max
+            begin = begins[number]
+            end = begins[number + 1] if number + 1 < len(begins) else FOREVER
             here = is_open & (ts < end)  # it has come before the step is over
             gone_before = here & (np.maximum(ts, begin) > ts + length)
             ends[gone_before] = begin - 1
@@ -59,7 +58,7 @@ class Lengths:
         return ends
 
 
-def parse_lengths(query: Query, tables: Mapping[str, Any], windows: Any) -> dict[str, Lengths]:
+def parse_lengths(query: Query, tables: Mapping[str, pa.Table], windows: Any) -> dict[str, Lengths]:
     """By stream, from the name of a column, or from times and windows."""
     if windows is None:
         return {}
@@ -71,7 +70,7 @@ def parse_lengths(query: Query, tables: Mapping[str, Any], windows: Any) -> dict
     return {name: _lengths(query, tables, name, given) for name, given in windows.items()}
 
 
-def _lengths(query: Query, tables: Mapping[str, Any], name: str, given: Any) -> Lengths:
+def _lengths(query: Query, tables: Mapping[str, pa.Table], name: str, given: Any) -> Lengths:
     stream = query.position(name)
     window = query.windows[stream]
     what = f"windows= of stream {name!r}"
@@ -80,14 +79,14 @@ def _lengths(query: Query, tables: Mapping[str, Any], name: str, given: Any) -> 
             f"{what} is for a window of time, and its window is {str(window)!r}; leave it out"
         )
     if isinstance(given, str):
-        return Lengths(own_us=_own_lengths(tables, name, given))
+        return Lengths(own_us=_own_lengths(tables[name], name, given))
     if not isinstance(given, Sequence):
         raise InputError(
             f"{what} must name a column, or be a list of times and windows, got {given!r}"
         )
     steps = parse_steps(given, what, lambda each: _length_us(each, what))
     # Before the first of them the window is that of the query.
-    begins = np.concatenate([[np.iinfo(np.int64).min], steps.begins])
+    begins = np.concatenate([[ALWAYS], steps.begins])
     return Lengths(steps=Steps(begins, np.concatenate([[window.us], steps.values])))
 
 
@@ -98,19 +97,21 @@ def _length_us(given: Any, what: str) -> int:
     return window.us
 
 
-def _own_lengths(tables: Mapping[str, Any], name: str, column: str) -> Words:
-    table = as_table(tables[name], name)
+def _own_lengths(table: pa.Table, name: str, column: str) -> Words:
     what = f"windows= of stream {name!r} needs column {column!r}, which"
     if column not in table.column_names:
         raise SchemaError(f"{what} is not there; its columns are {table.column_names}")
     lengths = table[column].combine_chunks()
     if lengths.null_count:
         raise InputError(f"{what} has {lengths.null_count:,} nulls; fill them with a length")
-    if pt.is_duration(lengths.type):
-        lengths = lengths.cast(pa.duration("us"))
-    elif not pt.is_integer(lengths.type):
+    if not pt.is_duration(lengths.type) and not pt.is_integer(lengths.type):
         raise SchemaError(f"{what} has type {lengths.type}; give whole microseconds, or a duration")
-    own: Words = lengths.cast(pa.int64()).to_numpy()
+    try:
+        if pt.is_duration(lengths.type):
+            lengths = lengths.cast(pa.duration("us"))
+        own: Words = lengths.cast(pa.int64()).to_numpy()
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{what} does not fit: {error}; give whole microseconds") from None
     if len(own) and (own.min() < 0 or own.max() > MAX_DURATION_US):
         worst = own.min() if own.min() < 0 else own.max()
         raise InputError(f"{what} has a length of {worst:,} microseconds; give 0 to 10,000 years")

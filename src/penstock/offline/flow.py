@@ -20,17 +20,15 @@ every tuple and instant.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from penstock.offline.holding import Holding
+from penstock.offline.holding import LARGEST_WORTH, Holding
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
 
 __all__ = ["best_by_flow", "flow_size"]
-
-_LARGEST_COST: Final = 1 << 40  # the solver multiplies costs by the number of nodes
 
 
 def flow_size(holding: Holding) -> int:
@@ -44,7 +42,7 @@ def best_by_flow(holding: Holding) -> Words:
         return holding.first.copy()
     from ortools.graph.python import min_cost_flow  # takes a while to load
 
-    if int(holding.worth.max()) > _LARGEST_COST:
+    if int(holding.worth.max()) > LARGEST_WORTH:
         raise AssertionError("worths must be scaled")
     instants, line_room = _line(holding)
     line = len(instants)

@@ -15,13 +15,16 @@ order of time; every meeting is some tuple's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from penstock.state.arena import Words
 
-__all__ = ["Holding", "Meetings", "held", "pooled"]
+__all__ = ["LARGEST_WORTH", "Holding", "Meetings", "earned", "held", "pooled"]
+
+# Of a meeting: the solver of flows multiplies it by the number of nodes.
+LARGEST_WORTH: Final = 1 << 40
 
 
 class Meetings(NamedTuple):
@@ -37,11 +40,6 @@ class Meetings(NamedTuple):
     meets: Words
     worth: Words
 
-    def earned(self, until: Words) -> int:
-        """What tuples earn that go as far as `until` says, from `first` (not at all) to `end`."""
-        earned = np.concatenate([[0], np.cumsum(self.worth)])
-        return int((earned[until] - earned[self.first]).sum())
-
 
 class Holding(NamedTuple):
     """The tuples of one pool of memory, as `Meetings` has them.
@@ -55,11 +53,6 @@ class Holding(NamedTuple):
     meets: Words
     worth: Words
     room: Words
-
-    @property
-    def meetings(self) -> Meetings:
-        """The same without the room."""
-        return Meetings(*self[:-1])
 
 
 def pooled(streams: Sequence[Meetings], room: Words) -> Holding:
@@ -75,10 +68,16 @@ def pooled(streams: Sequence[Meetings], room: Words) -> Holding:
     )
 
 
+def earned(tuples: Meetings | Holding, until: Words) -> int:
+    """What tuples earn that go as far as `until` says, from `first` (not at all) to `end`."""
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(tuples.worth)])
+    return int((before[until] - before[tuples.first]).sum())
+
+
 def held(holding: Holding, until: Words) -> Words:
     """How many tuples are held after each instant, when they go as far as `until` says."""
+    instants = len(holding.room)
     kept = until > holding.first
-    change = np.zeros(len(holding.room) + 1, np.int64)
-    np.add.at(change, holding.at[kept], 1)
-    np.add.at(change, holding.meets[until[kept] - 1], -1)
-    return np.cumsum(change)[:-1]
+    enter = np.bincount(holding.at[kept], minlength=instants)
+    leave = np.bincount(holding.meets[until[kept] - 1], minlength=instants)
+    return np.cumsum(enter - leave)

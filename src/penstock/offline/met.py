@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.offline.holding import Meetings
+from penstock.offline.holding import Meetings, earned
 from penstock.state.arena import Words
 
 __all__ = ["Met"]
@@ -21,4 +21,4 @@ class Met(NamedTuple):
     @property
     def total(self) -> int:
         """What all meetings are worth, as in the exact join."""
-        return self.at_once + sum(each.earned(each.end) for each in self.streams)
+        return self.at_once + sum(earned(each, each.end) for each in self.streams)

@@ -14,7 +14,7 @@ from penstock.model.query import Query
 from penstock.offline.by_arrival import is_by_arrival, met_by_arrival
 from penstock.offline.by_match import met_by_match
 from penstock.offline.flow import best_by_flow, flow_size
-from penstock.offline.holding import pooled
+from penstock.offline.holding import earned, held, pooled
 from penstock.offline.matches import Matches, matches_of
 from penstock.offline.met import Met
 from penstock.offline.prices import priced
@@ -28,7 +28,7 @@ __all__ = ["Optimum", "optimum"]
 
 METHODS: Final = ("auto", "per_arrival", "per_match", "prices")
 # Nodes of graphs that a flow is looked for in, by their form: about a minute.
-_LARGEST_FLOW: Final = {"per_arrival": 60_000, "per_match": 1_000_000}
+_LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 700_000}
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ def optimum(  # noqa: PLR0913  # by keyword only
     else:
         matches = matches_of(recording)
         if value is not None:
-            worths = scaled(result_values(query, value, matches))
+            at_an_instant = int(np.bincount(recording.instant_of).max(initial=1))
+            worths = scaled(result_values(query, value, matches), at_an_instant)
         met = met_by_match(
             recording,
             matches,
@@ -170,11 +171,16 @@ def _solved(met: Met, rooms: Sequence[Words], form: str, method: str) -> _Solved
         )
     else:
         decided, upper = [best_by_flow(each) for each in holdings], 0
-    earned = sum(each.meetings.earned(until) for each, until in zip(holdings, decided, strict=True))
+    total = 0
+    for each, until in zip(holdings, decided, strict=True):
+        # Whoever decided: what is told can be had.
+        if (held(each, until) > each.room).any() or (until > each.end).any():
+            raise AssertionError(f"a decision of {form!r} that cannot be kept")
+        total += earned(each, until)
     if shared:  # those of the second stream are numbered on
         tuples, meetings = len(met.streams[0].at), len(met.streams[0].meets)
         decided = [decided[0][:tuples], decided[0][tuples:] - meetings]
-    return _Solved((decided[0], decided[1]), earned, max(earned, upper), form)
+    return _Solved((decided[0], decided[1]), total, max(total, upper), form)
 
 
 def _kept_until(recording: Recording, met: Met, until: tuple[Words, Words]) -> tuple[Words, Words]:
@@ -205,13 +211,19 @@ def _worth(
 
 
 def _times(recording: Recording, stream: int, instants: Words) -> pa.Array:
-    """Instants as the times that the stream's table has."""
-    table, time = recording.tables[stream], recording.query.streams[stream].time_column
-    data_type = table.schema.field(time).type
+    """Instants as the times that the stream's table has, in the finer unit of both."""
+    types = [
+        table.schema.field(each.time_column).type
+        for table, each in zip(recording.tables, recording.query.streams, strict=True)
+    ]
+    data_type = types[stream]
+    if pa.types.is_timestamp(data_type):
+        unit = max((each.unit for each in types), key=("s", "ms", "us", "ns").index)
+        data_type = pa.timestamp(unit, data_type.tz)
     goes = instants < 0
     if not len(recording.times):
         return pa.nulls(len(instants), data_type)
     whole = pa.array(recording.times[np.where(goes, 0, instants)], mask=goes)
     if pa.types.is_timestamp(data_type):
-        return whole.cast(pa.timestamp("us", data_type.tz)).cast(data_type, safe=False)
+        return whole.cast(pa.timestamp("us", data_type.tz)).cast(data_type)
     return whole

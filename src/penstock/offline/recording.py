@@ -71,8 +71,8 @@ def read_recording(
     windows: that change, or are the tuple's own, by stream; see `changing`.
     """
     _check(query, tables)
-    lengths = parse_lengths(query, tables, windows)
     given = [as_table(tables[name], name) for name in query.names]
+    lengths = parse_lengths(query, dict(zip(query.names, given, strict=True)), windows)
     columns = tuple(_new_name(table.column_names) for table in given)
     numbered = tuple(
         table.append_column(column, pa.array(np.arange(len(table))))

@@ -11,6 +11,7 @@ import numpy as np
 from penstock.errors import PlanError
 from penstock.model.limits import Limits, Memory, parse_memory
 from penstock.model.query import Query
+from penstock.model.window import FOREVER
 from penstock.offline.steps import Steps, parse_steps
 from penstock.shedding.sharing import portions
 from penstock.state.arena import Words
@@ -63,4 +64,6 @@ def _rows(given: Any) -> int:
         raise PlanError(f"{advice}, or pairs of a time and such a number, got {given!r}")
     if given < 0:
         raise PlanError(f"{advice}, 0 or more, got {given!r}")
+    if given > FOREVER:
+        raise PlanError(f"{advice}, got {given!r}, more than can be counted")
     return int(given)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from penstock.errors import InputError
+from penstock.model.window import FOREVER
 from penstock.state.arena import Words
 
 __all__ = ["Steps", "parse_steps", "parse_time"]
@@ -59,4 +60,6 @@ def parse_time(given: Any, what: str) -> int:
         return (zoned - _EPOCH) // timedelta(microseconds=1)
     if not isinstance(given, int | np.integer) or isinstance(given, bool):
         raise InputError(f"{advice}, got {given!r}")
+    if abs(int(given)) > FOREVER:
+        raise InputError(f"{advice}, got {given!r}, which is after all times; check its unit")
     return int(given)

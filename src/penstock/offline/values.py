@@ -1,7 +1,8 @@
 """What results are worth, as whole numbers.
 
-Flows count in whole numbers. Values that are not whole are taken in units so fine that the largest
-has 36 bits, rounded up, so that no answer can be worth more than what is found for them.
+Flows count in whole numbers, of 40 bits at most. Values that are not whole, or too large, are taken
+in units so fine that the largest has 36 bits, rounded up, so that no answer can be worth more than
+what is found for them; in coarser ones where many results come at once, which are added up.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from penstock.errors import InputError, PlanError, SchemaError
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.query import Query
 from penstock.model.where import parse_expression
+from penstock.offline.holding import LARGEST_WORTH
 from penstock.offline.matches import Matches
 from penstock.state.arena import Words
 from penstock.state.storage import as_kept
@@ -32,6 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 _BITS: Final = 36
 _LARGEST_SUM: Final = float(1 << 53)
+_LEAST_UNIT: Final = ldexp(1.0, -1022)  # below it fractions lose bits
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,14 @@ class Scaled:
     is_whole: bool
 
 
-def scaled(values: Floats) -> Scaled:
-    """Values in whole units."""
-    if float(values.sum()) < _LARGEST_SUM and bool((values == np.floor(values)).all()):
+def scaled(values: Floats, together: int) -> Scaled:
+    """Values in whole units. together: how many results of a tuple can come at an instant."""
+    most = float(values.max(initial=0.0))
+    is_small = most * together <= LARGEST_WORTH and float(values.sum()) < _LARGEST_SUM
+    if is_small and bool((values == np.floor(values)).all()):
         return Scaled(values, values.astype(np.int64), 1.0, is_whole=True)
-    unit = ldexp(1.0, frexp(float(values.max()))[1] - _BITS)
+    bits = min(_BITS, LARGEST_WORTH.bit_length() - 1 - together.bit_length())
+    unit = max(ldexp(1.0, frexp(most)[1] - bits), _LEAST_UNIT)
     return Scaled(values, np.ceil(values / unit).astype(np.int64), unit, is_whole=False)
 
 
@@ -100,7 +106,8 @@ def _checked(found: Any, results: int) -> Floats:
         array = found if isinstance(found, pa.Array | pa.ChunkedArray) else pa.array(found)
         floats = array.cast(pa.float64(), safe=False)
     except (pa.ArrowException, TypeError, ValueError):
-        raise InputError(f"{advice}, got a {type(found).__name__}: {found!r:.80}") from None
+        got = f"those of type {found.type}" if isinstance(found, pa.Array) else repr(found)[:80]
+        raise InputError(f"{advice}, got {got}") from None
     if len(floats) != results:
         raise InputError(f"{advice}, got {len(floats):,} numbers for {results:,} results")
     if floats.null_count:
