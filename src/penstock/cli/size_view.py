@@ -21,6 +21,7 @@ from penstock.sizing.size import Sizing
 __all__ = ["as_json", "limits_block", "show"]
 
 _PARTS: Final = np.arange(1, 11) / 10  # of the exact need, in the small picture
+_KNOWN: Final = 0.95  # of what is enough: if less is too little, both are shown
 _MIB: Final = 1 << 20
 
 
@@ -41,8 +42,8 @@ def show(console: Console, found: Sizing) -> None:
         )
     console.print()
     console.print(_table(found))
-    below = "" if found.sampled_rows is None else "; below: 95% intervals"
-    say(console, f" in brackets: of the exact need; recall: at 10%, 20% ... 100% of it{below}")
+    below = "" if found.sampled_rows is None else "below, 95% intervals; "
+    say(console, f" {below}in brackets, part of the exact need; recall at 10%, 20%, ... of it")
     if found.no_ceiling is not None:
         say(console, f" no optimum: {found.no_ceiling}")
     console.print()
@@ -104,6 +105,8 @@ def _least(least: Least, need: int) -> str:
     """The least that is known to be enough; where only bounds are known, both."""
     if least.enough is None:
         return "-"
+    if least.too_little < _KNOWN * least.enough:
+        return f"{least.too_little:,}-{least.enough:,}"
     return f"{least.enough:,} ({least.enough / max(need, 1):.0%})"
 
 

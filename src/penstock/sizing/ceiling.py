@@ -1,8 +1,8 @@
 """The ceiling: the recall that the best of all policies could have had, and the memory it takes.
 
-It is known of inner joins of two streams. Of a large recording only bounds are known, a recall that
-can be had and one that cannot be exceeded. It is looked for at a few sizes of memory: each takes
-longer than a run of the join.
+It is known of inner joins of two streams. Bounds are looked for, a recall that can be had and one
+that cannot be exceeded: they are close, and take far less time than what is exact. It is done at a
+few sizes of memory only, for each takes longer than a run of the join.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from penstock.sizing.intervals import Interval
 
 __all__ = ["Ceiling", "CeilingPoint", "Least", "ceiling", "ceiling_curve", "why_no_ceiling"]
 
-_GRID: Final = (0.05, 0.2, 0.5)
-_TOLERANCE: Final = 0.03
+_GRID: Final = (0.1, 0.25, 0.5)
+_TOLERANCE: Final = 0.02
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Ceiling:
 def ceiling(query: Query, tables: Mapping[str, Any], memory: int, pool: Any) -> Interval:
     """The recall that the best of all policies has within a memory: that can be had, and that
     cannot be exceeded."""
-    best = optimum(query, tables, memory=memory, pool=pool)
+    best = optimum(query, tables, memory=memory, pool=pool, method="prices")
     return best.recall, best.recall_upper
 
 

@@ -62,7 +62,7 @@ def read_frames(
     if share is None and rows <= JOINED_ROWS:
         return _whole(query, slim, widths)
     tuples = sum(each.tuples for each in surveys)
-    wanted = JOINED_ROWS if share is None else round(share * tuples)
+    wanted = JOINED_ROWS if share is None else max(round(share * tuples), 1)
     sample = chosen_sample([each.frequent for each in surveys], wanted, seed)
     tables = {
         name: frame.mapInArrow(Taker(binding, stream, sample), frame.schema).toArrow()

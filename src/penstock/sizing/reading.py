@@ -51,7 +51,7 @@ def read_recording(
     if tables is not None:
         return Recording.of(query, tables, row_bytes=reading.row_bytes)
     tuples = sum(each.tuples for each in reading.surveys)
-    wanted = JOINED_ROWS if share is None else round(share * tuples)
+    wanted = JOINED_ROWS if share is None else max(round(share * tuples), 1)
     sample = chosen_sample([each.frequent for each in reading.surveys], wanted, seed)
     return Recording.of(
         query,

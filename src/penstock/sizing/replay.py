@@ -91,7 +91,7 @@ def replay(recording: Recording, cuts: Sequence[int], limits: Limits) -> Tally:
     """Join within limits."""
     groups = recording.weights.shape[1]
     produced, held = np.zeros(groups), np.zeros(groups)
-    moments, shed = 0, 0
+    shed = 0
     with recording.query.start(limits=limits, schemas=_schemas(recording)) as join:
         for begin, cut in _stretches(cuts):
             produced += _by_group(_push(join, recording, begin, cut), groups)
@@ -99,13 +99,15 @@ def replay(recording: Recording, cuts: Sequence[int], limits: Limits) -> Tally:
                 continue
             before, shed = shed, join.metrics.shed
             if shed > before:
-                moments += 1
                 for stream in range(len(recording.tables)):
                     keys = recording.groups(join.driver.windows.keys(stream))
                     held += np.bincount(keys, minlength=groups)
-        if groups == 1 and join.metrics.shed:
-            held[0], moments = limits.memory.rows, 1
-    return Tally(produced, held / moments if moments else None)
+        was_full = join.metrics.shed > 0
+    if groups == 1:
+        held += 1
+    # When it was looked at, some had ended and left since it was full.
+    of_all = limits.memory.rows / held.sum() if held.any() else 0.0
+    return Tally(produced, held * of_all if was_full else None)
 
 
 def _schemas(recording: Recording) -> dict[str, pa.Schema]:

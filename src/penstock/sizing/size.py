@@ -25,7 +25,10 @@ __all__ = ["RECALLS", "Request", "Sizing", "fitting_policies", "size"]
 RECALLS: Final = (0.9, 0.95, 0.99)
 _USUAL: Final = 0.95
 _TRIES: Final = 3  # to close in on a recall, mostly
-CEILING_ROWS: Final = 10_000  # beyond, the best takes longer to find than all the rest
+# Beyond these the best of all takes longer to find than all the rest. Where keys alone do not
+# decide, each result is looked at.
+_CEILING_ROWS: Final = 200_000
+_CEILING_RESULTS: Final = 1_000_000
 
 Progress = Callable[[float, str], None]
 
@@ -92,11 +95,8 @@ def size(
     asked = request or Request()
     policies = fitting_policies(recording.query, asked.policies)
     recalls = _checked_recalls(asked)
-    no_ceiling = _why_no_ceiling(recording, asked)
-    steps = _Steps(
-        progress, len(policies) + (no_ceiling is None), len(GRID) + _TRIES * len(recalls)
-    )
-    steps.begin("the exact join", alone=True)
+    if progress is not None:
+        progress(0.0, "the exact join")
     exact = exact_replay(recording)
     due = float(recording.weights[0] @ exact.produced)
     if not due:
@@ -104,6 +104,9 @@ def size(
             "the exact join of this recording has no results, so there is nothing to be recalled; "
             "check that keys and times meet"
         )
+    no_ceiling = _why_no_ceiling(recording, asked, due)
+    parts = len(policies) + (no_ceiling is None)
+    steps = _Steps(progress, parts, len(GRID) + _TRIES * len(recalls))
     curves = []
     for policy in policies:
         steps.begin(policy)
@@ -130,7 +133,7 @@ def size(
 
 
 class _Steps:
-    """How much is done: each part takes about as long as the others, the exact join hardly any."""
+    """How much is done, where each part takes about as long as the others."""
 
     def __init__(self, progress: Progress | None, parts: int, tries: int) -> None:
         self._progress = progress
@@ -140,21 +143,18 @@ class _Steps:
         self._done = 0
         self._what = ""
 
-    def begin(self, what: str, alone: bool = False) -> None:
+    def begin(self, what: str) -> None:
         """The next part."""
-        self._part += not alone
-        self._done, self._what = 0, what
-        self._tell()
+        self._part += 1
+        self._done, self._what = -1, what
+        self.tick()
 
     def tick(self) -> None:
         """One more try."""
         self._done += 1
-        self._tell()
-
-    def _tell(self) -> None:
         if self._progress is not None:
-            within = min(self._done / self._tries, 1.0) if self._part >= 0 else 0.0
-            self._progress((max(self._part, 0) + within) / self._parts, self._what)
+            within = min(self._done / self._tries, 1.0)
+            self._progress((self._part + within) / self._parts, self._what)
 
 
 def _checked_recalls(asked: Request) -> tuple[float, ...]:
@@ -175,15 +175,22 @@ def _recommend_for(asked: Request, recalls: Sequence[float]) -> float:
     return _USUAL if _USUAL in recalls else recalls[0]
 
 
-def _why_no_ceiling(recording: Recording, asked: Request) -> str | None:
+def _why_no_ceiling(recording: Recording, asked: Request, results: float) -> str | None:
     if asked.with_ceiling is False:
         return "it was not asked for"
     if (why := why_no_ceiling(recording.query)) is not None:
         return why
     if recording.sample is not None:
         return "it is not known of a sample"
-    if asked.with_ceiling is None and recording.present > CEILING_ROWS:
-        return f"the recording has more than {CEILING_ROWS:,} rows, and it would take long"
+    if asked.with_ceiling:
+        return None
+    if recording.present > _CEILING_ROWS:
+        return f"it takes long for more than {_CEILING_ROWS:,} rows, unless it is asked for"
+    if recording.query.residuals and results > _CEILING_RESULTS:
+        return (
+            f"it takes long for more than {_CEILING_RESULTS:,} results of keys and other "
+            "predicates, unless it is asked for"
+        )
     return None
 
 
