@@ -42,8 +42,9 @@ def show(console: Console, found: Sizing) -> None:
         )
     console.print()
     console.print(_table(found))
-    below = "" if found.sampled_rows is None else "below, 95% intervals; "
-    say(console, f" {below}in brackets, part of the exact need; recall at 10%, 20%, ... of it")
+    say(console, " in brackets: the part of the exact need; recall: at 10%, 20%, ... of it")
+    if found.sampled_rows is not None:
+        say(console, " below each memory: its 95% interval")
     if found.no_ceiling is not None:
         say(console, f" no optimum: {found.no_ceiling}")
     console.print()

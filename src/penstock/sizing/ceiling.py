@@ -18,7 +18,7 @@ from penstock.sizing.intervals import Interval
 
 __all__ = ["Ceiling", "CeilingPoint", "Least", "ceiling", "ceiling_curve", "why_no_ceiling"]
 
-_GRID: Final = (0.1, 0.25, 0.5)
+_GRID: Final = (0.05, 0.1, 0.2, 0.35, 0.6)
 _TOLERANCE: Final = 0.02
 
 

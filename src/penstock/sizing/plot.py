@@ -48,10 +48,10 @@ def _figure(sizing: Sizing) -> Any:
             line={"color": _FAINT, "width": 1, "dash": "dot"},
             annotation={"text": f"{100 * recall:.6g}%"},
         )
-    if sizing.ceiling is not None:
-        _add_ceiling(figure, sizing.ceiling, sizing.need)
     for curve in sizing.curves:
         _add_curve(figure, curve)
+    if sizing.ceiling is not None:
+        _add_ceiling(figure, sizing.ceiling, sizing.need)
     figure.add_vline(
         x=sizing.need,
         line={"color": _STRONG, "width": 1},
