@@ -27,6 +27,7 @@ from penstock.cli.request import (
     shared_columns,
     stream_names,
 )
+from penstock.cli.size_command import size
 from penstock.model.limits import POLICIES
 from penstock.planning.weights import WEIGHTS
 from penstock.runtime.late import KEPT_LATE_ROWS
@@ -372,6 +373,9 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                 force=force,
             )
         )
+
+
+app.command("size", cls=_Command)(size)
 
 
 @app.command("demo", cls=_Command)

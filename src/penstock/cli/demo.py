@@ -17,7 +17,7 @@ from penstock.cli.auctions import WITHIN, embedded_digest
 from penstock.cli.demo_run import DemoRun
 from penstock.cli.demo_view import DemoState, shown
 from penstock.cli.display import consoles, say, short
-from penstock.cli.local_spark import check_installed, interrupts_noted, local_spark
+from penstock.cli.local_spark import SparkUser, check_installed, interrupts_noted, local_spark
 from penstock.workloads.nexmark import Nexmark
 
 __all__ = ["run_demo"]
@@ -25,6 +25,7 @@ __all__ = ["run_demo"]
 _CORES: Final = 2
 _WARM_UP_EVENTS: Final = 20_000
 _TITLE: Final = f"who signs up, sells and bids within {WITHIN}"
+_USER: Final = SparkUser("the demo", "or run penstock demo --embedded, which needs no Spark")
 _DIFFERENT: Final = 1
 _INTERRUPTED: Final = 130
 
@@ -34,7 +35,7 @@ def run_demo(events: int, seed: int, seconds: float) -> int:
 
     seconds: after so many the query is stopped, wherever it is.
     """
-    check_installed()
+    check_installed(_USER)
     out, _ = consoles()
     work = Nexmark(events=events, seed=seed)
     state = DemoState(_TITLE, events, dict.fromkeys(work.STREAMS, 0))
@@ -45,7 +46,7 @@ def run_demo(events: int, seed: int, seconds: float) -> int:
         warm_up.start()
         state.now("Spark starts")
         refresh("doing")
-        with local_spark("penstock-demo", _CORES) as (spark, directory):
+        with local_spark("penstock-demo", _CORES, _USER) as (spark, directory):
             warm_up.join()
             state.now("batch 1, and Python workers start")
             refresh("doing")

@@ -13,36 +13,43 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from penstock.cli.errors import CommandError, first_line
 from penstock.errors import PenstockError
 
-__all__ = ["check_installed", "interrupts_noted", "local_spark"]
-
-_INSTEAD: Final = "or run penstock demo --embedded, which needs no Spark"
+__all__ = ["SparkUser", "check_installed", "interrupts_noted", "local_spark"]
 
 
-def check_installed() -> None:
+@dataclass(frozen=True)
+class SparkUser:
+    """A command that needs Spark: what it says it is, and what can be done without."""
+
+    what: str
+    instead: str
+
+
+def check_installed(user: SparkUser) -> None:
     """Refuse where PySpark or Java is missing."""
     if importlib.util.find_spec("pyspark") is None:
         raise CommandError(
-            "the demo runs on Spark, and pyspark is not installed; "
-            f"install penstock with its extra 'spark', {_INSTEAD}"
+            f"{user.what} runs on Spark, and pyspark is not installed; "
+            f"install penstock with its extra 'spark', {user.instead}"
         )
     home = os.environ.get("JAVA_HOME")
     java = Path(home) / "bin" / "java" if home else shutil.which("java")
     if java is None or not os.access(java, os.X_OK):
         got = f"JAVA_HOME is {home!r}" if home else "JAVA_HOME is not set, nor is java on the PATH"
         raise CommandError(
-            f"the demo runs on Spark, and no Java was found: {got}; "
-            f"set JAVA_HOME to a JDK 17 or newer, {_INSTEAD}"
+            f"{user.what} runs on Spark, and no Java was found: {got}; "
+            f"set JAVA_HOME to a JDK 17 or newer, {user.instead}"
         )
 
 
 @contextmanager
-def local_spark(name: str, cores: int) -> Iterator[tuple[Any, Path]]:
+def local_spark(name: str, cores: int, user: SparkUser) -> Iterator[tuple[Any, Path]]:
     """A session, and the directory for all that a query of it writes."""
     from penstock.spark.local import LOG, local_session
 
@@ -59,7 +66,7 @@ def local_spark(name: str, cores: int) -> Iterator[tuple[Any, Path]]:
     except Exception as error:  # Spark, Java and the calls between raise many
         kept = True
         raise CommandError(
-            f"Spark failed: {first_line(error)}; see its log, {directory / LOG}, {_INSTEAD}"
+            f"Spark failed: {first_line(error)}; see its log, {directory / LOG}, {user.instead}"
         ) from error
     finally:
         if not kept:

@@ -1,4 +1,4 @@
-"""The progress bar of commands that read files to their ends."""
+"""The progress bars of commands: over files that are read to their ends, and over parts of work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-__all__ = ["file_progress"]
+__all__ = ["file_progress", "part_progress"]
 
 
 @contextmanager
@@ -37,5 +37,26 @@ def file_progress(
 
         def update(completed: int, shown: str) -> None:
             progress.update(task, completed=completed, shown=shown)
+
+        yield update
+
+
+@contextmanager
+def part_progress(console: Console) -> Iterator[Callable[[float, str], None]]:
+    """A bar, in a terminal only; what it gives takes which part is done, 0 to 1, and what is done
+    now."""
+    columns = (
+        BarColumn(bar_width=None),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[shown]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("", total=1.0, shown="")
+
+        def update(part: float, shown: str) -> None:
+            progress.update(task, completed=part, shown=shown)
 
         yield update

@@ -41,6 +41,25 @@ class HeavyKeys:
             known, total = known[total > 0], total[total > 0]
         self._words, self._counts = known, total
 
+    def restore(
+        self, words: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], rows: int
+    ) -> None:
+        """Be what was counted elsewhere: the most frequent keys, of so many rows."""
+        order = np.argsort(words)
+        self._words, self._counts, self.rows = words[order], counts[order], rows
+
+    @property
+    def words(self) -> npt.NDArray[np.int64]:
+        """The keys that are held, in order."""
+        return self._words
+
+    def counts_of(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """How often these keys came, about; 0 for those that are not held."""
+        counts = np.zeros(len(words), np.int64)
+        held = np.isin(words, self._words)
+        counts[held] = self._counts[np.searchsorted(self._words, words[held])]
+        return counts
+
     def share(self, keys: int = 1) -> float:
         """Which part of all rows has one of so many most frequent keys."""
         if not self.rows:
