@@ -200,10 +200,13 @@ def test_values_of_any_size(value: float) -> None:
     assert optimum.is_exact
 
 
-def of_unlike_values(large: float, **given: Any) -> ps.Optimum:
-    """Of two tuples one can be kept; there is a result that is worth far more than both."""
+UNLIKE = pytest.mark.parametrize("values", [[1e18, 0.75, 0.25], [1e18, 0.25, 0.75]])
+
+
+def of_unlike_values(values: list[float], **given: Any) -> ps.Optimum:
+    """Of the last two tuples one can be kept; the result of the first is worth far more."""
     tables = {
-        "a": pa.table({"ts": [0, 2, 2], "k": [9, 1, 2], "v": [large, 0.75, 0.25]}),
+        "a": pa.table({"ts": [0, 2, 2], "k": [9, 1, 2], "v": values}),
         "b": pa.table({"ts": [1, 3, 3], "k": [9, 1, 2]}),
     }
     query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
@@ -211,24 +214,27 @@ def of_unlike_values(large: float, **given: Any) -> ps.Optimum:
 
 
 @pytest.mark.jit_off
+@UNLIKE
 @pytest.mark.parametrize("method", ["auto", "prices"])
-def test_values_that_cannot_be_had_do_not_hide_others(method: str) -> None:
+def test_values_that_cannot_be_had_do_not_hide_others(values: list[float], method: str) -> None:
     """Rounded to the same unit, the two are alike: the bound must say so."""
-    optimum = of_unlike_values(1e18, memory=[(0, 0), (2, 1)], method=method)
+    optimum = of_unlike_values(values, memory=[(0, 0), (2, 1)], method=method)
     assert optimum.produced <= 0.75 <= optimum.upper
     assert optimum.is_exact == (optimum.produced == optimum.upper)
     assert optimum.recall_upper <= 1
 
 
 @pytest.mark.jit_off
-def test_values_that_do_not_count_do_not_hide_others() -> None:
-    optimum = of_unlike_values(1e18, memory=1, counted_from=2)
+@UNLIKE
+def test_values_that_do_not_count_do_not_hide_others(values: list[float]) -> None:
+    optimum = of_unlike_values(values, memory=1, counted_from=2)
     assert (optimum.produced, optimum.total, optimum.is_exact) == (0.75, 1.0, True)
 
 
 @pytest.mark.jit_off
-def test_bounds_are_not_above_the_whole() -> None:
-    optimum = of_unlike_values(1e18, memory=1, method="prices")
+@UNLIKE
+def test_bounds_are_not_above_the_whole(values: list[float]) -> None:
+    optimum = of_unlike_values(values, memory=1, method="prices")
     assert optimum.produced <= optimum.upper <= optimum.total
 
 
