@@ -9,9 +9,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -19,6 +20,7 @@ from offline_cases import KINDS, NAMES, Case, cases
 from offline_trying import Number, Offline, most, replayed
 from oracle import OracleStream, Step
 from paper_graph import papers_optimum
+from penstock.offline import matches
 from scenario import Scenario
 
 EXAMPLES = settings().max_examples  # of the profile
@@ -196,6 +198,83 @@ def test_values_of_any_size(value: float) -> None:
     assert optimum.produced == pytest.approx(80 * value, rel=1e-9, abs=0)
     assert optimum.total == pytest.approx(120 * value, rel=1e-9, abs=0)
     assert optimum.is_exact
+
+
+UNLIKE = pytest.mark.parametrize("values", [[1e18, 0.75, 0.25], [1e18, 0.25, 0.75]])
+
+
+def of_unlike_values(values: list[float], **given: Any) -> ps.Optimum:
+    """Of the last two tuples one can be kept; the result of the first is worth far more."""
+    tables = {
+        "a": pa.table({"ts": [0, 2, 2], "k": [9, 1, 2], "v": values}),
+        "b": pa.table({"ts": [1, 3, 3], "k": [9, 1, 2]}),
+    }
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+    return ps.optimum(query, tables, value="a.v", **given)
+
+
+@pytest.mark.jit_off
+@UNLIKE
+@pytest.mark.parametrize("method", ["auto", "prices"])
+def test_values_that_cannot_be_had_do_not_hide_others(values: list[float], method: str) -> None:
+    """Rounded to the same unit, the two are alike: the bound must say so."""
+    optimum = of_unlike_values(values, memory=[(0, 0), (2, 1)], method=method)
+    assert optimum.produced <= 0.75 <= optimum.upper
+    assert optimum.is_exact == (optimum.produced == optimum.upper)
+    assert optimum.recall_upper <= 1
+
+
+@pytest.mark.jit_off
+@UNLIKE
+def test_values_that_do_not_count_do_not_hide_others(values: list[float]) -> None:
+    optimum = of_unlike_values(values, memory=1, counted_from=2)
+    assert (optimum.produced, optimum.total, optimum.is_exact) == (0.75, 1.0, True)
+
+
+@pytest.mark.jit_off
+@UNLIKE
+def test_bounds_are_not_above_the_whole(values: list[float]) -> None:
+    optimum = of_unlike_values(values, memory=1, method="prices")
+    assert optimum.produced <= optimum.upper <= optimum.total
+
+
+@pytest.mark.jit_off
+def test_text_of_polars_in_results() -> None:
+    table = polars.DataFrame({"ts": [1, 2, 3], "k": ["x", "y", "x"], "text": ["1", "2", "3"]})
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+
+    def value(results: pa.Table) -> Any:
+        return [int(text) for text in results["a_text"].to_pylist()]
+
+    assert ps.optimum(query, {"a": table, "b": table}, memory=9, value=value).total == 1 + 2 + 6 + 1
+
+
+@pytest.mark.jit_off
+def test_times_beyond_those_of_nanoseconds() -> None:
+    tables = {
+        "a": pa.table({"ts": pa.array([5000], pa.timestamp("ns")), "k": [1]}),
+        "b": pa.table({"ts": pa.array([10**11], pa.timestamp("s")), "k": [1]}),
+    }
+    query = ps.WindowJoin(
+        [ps.Stream(name, time="ts") for name in NAMES], on="k", within="unbounded"
+    )
+    kept = ps.optimum(query, tables, memory=1).kept["a"]
+    assert kept == pa.array([10**17], pa.timestamp("us"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=EXAMPLES // 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_results_of_many_pieces(
+    monkeypatch: pytest.MonkeyPatch, kind: str, data: st.DataObject
+) -> None:
+    case = data.draw(cases(kind))
+    whole = case.optimum("per_match")
+    with monkeypatch.context() as patch:
+        patch.setattr(matches, "_PIECE", data.draw(st.integers(1, 4)))
+        in_pieces = case.optimum("per_match")
+    assert in_pieces.total == pytest.approx(whole.total)
+    assert in_pieces.produced == pytest.approx(whole.produced)
 
 
 @pytest.mark.jit_off

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import product
 from math import nan, prod
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -226,6 +228,30 @@ def test_tables_with_several_key_columns_and_odd_values() -> None:
     assert kept_left["row"].to_pylist() == [0]
     assert kept_right.num_rows == 1
     assert result.kept == {("x", 0.0): (1, 1), ("y", 1.0): (0, 0), None: (0, 0)}
+
+
+def test_tables_of_other_libraries() -> None:
+    """What polars has for text is cut, and the index of pandas is no column."""
+    frame = polars.DataFrame({"k": ["a", "b", "a"], "text": ["x", "y", "z"]})
+    left, right, result = ps.static.truncate_tables(frame, frame.to_pandas()[1:], "k", 3)
+    assert left.to_pylist() == [{"k": "a", "text": "x"}, {"k": "a", "text": "z"}]
+    assert right.to_pylist() == [{"k": "a", "text": "z"}]
+    assert result.joined == 2
+
+
+def test_keys_that_python_takes_for_equal_are_told_apart() -> None:
+    """Both hours in which clocks are put back; what Python cannot tell is refused."""
+    hours = [datetime(2026, 10, 25, hour, 30, tzinfo=UTC) for hour in (0, 1)]
+    keys = pa.array([hours[0], *[hours[1]] * 2], pa.timestamp("us", "Europe/Berlin"))
+    table = pa.table({"k": keys})
+    assert ps.static.truncate_tables(table, table, "k", 6)[2].kept == {
+        hours[0]: (1, 1),
+        hours[1]: (2, 2),
+    }
+    for kind, values in ((pa.time64("ns"), [1, 2]), (pa.timestamp("s"), [0, 10**13])):
+        odd = pa.table({"k": pa.array(values, kind)})
+        with pytest.raises(ps.SchemaError, match="cannot tell apart"):
+            ps.static.truncate_tables(odd, odd, "k", 1)
 
 
 def test_the_example_in_the_documentation_is_true() -> None:

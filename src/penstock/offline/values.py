@@ -25,7 +25,7 @@ from penstock.model.where import parse_expression
 from penstock.offline.holding import LARGEST_WORTH
 from penstock.offline.matches import Matches
 from penstock.state.arena import Words
-from penstock.state.storage import as_kept
+from penstock.state.storage import as_given, as_kept
 
 __all__ = ["Floats", "Scaled", "Value", "result_values", "scaled"]
 
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 _BITS: Final = 36
 _LARGEST_SUM: Final = float(1 << 53)
-_LEAST_UNIT: Final = ldexp(1.0, -1022)  # below it fractions lose bits
+_LEAST_UNIT: Final = ldexp(1.0, -1074)  # the least float: all of them are multiples of it
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,12 @@ def _results(query: Query, matches: Matches) -> pa.Table:
     binding = Binding.of(query).bound_with(
         {stream: table.schema for stream, table in enumerate(matches.tables)}
     )
-    taken = [
-        table.take(pa.array(rows)) for table, rows in zip(matches.tables, matches.rows, strict=True)
-    ]
-    columns = [taken[out.stream][out.column] for out in binding.output]
+    rows = [pa.array(each) for each in matches.rows]
+    columns = []
+    for out in binding.output:
+        column = matches.tables[out.stream][out.column].combine_chunks()
+        # As they are kept, for Arrow does not take from all types.
+        columns.append(as_given(as_kept(column).take(rows[out.stream]), column.type))
     names = [*(out.name for out in binding.output), EVENT_TIME]
     return pa.table([*columns, event_times(binding, matches.times)], names)
 

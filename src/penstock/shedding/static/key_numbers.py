@@ -54,11 +54,31 @@ def numbered(
     matched = np.flatnonzero(~unmatched)
     _, heads, numbers = np.unique(number[matched], return_index=True, return_inverse=True)
     heads = pa.array(matched[heads])
-    plain = [each.take(heads).to_pylist() for each in values]
+    plain = [
+        _python_values(each.take(heads), column)
+        for each, column in zip(values, columns, strict=True)
+    ]
     keys: list[Hashable] = list(plain[0] if len(plain) == 1 else zip(*plain, strict=True))
     all_numbers = np.full(rows, len(keys), np.int64)
     all_numbers[matched] = numbers
     return [*keys, None], (all_numbers[: tables[0].num_rows], all_numbers[tables[0].num_rows :])
+
+
+def _python_values(array: pa.Array, column: str) -> list[Hashable]:
+    """Values to tell keys by: different ones must not become equal."""
+    if pa.types.is_timestamp(array.type) and array.type.tz is not None:
+        # Of one zone, both hours in which clocks are put back are equal to Python.
+        array = array.cast(pa.timestamp(array.type.unit, "UTC"))
+    try:
+        values: list[Hashable] = array.to_pylist()
+    except (OverflowError, ValueError):
+        values = []
+    if len(set(values)) != len(array.unique()):
+        raise SchemaError(
+            f"column {column!r} has values of type {array.type} that Python cannot tell apart, or "
+            "not at all; cast it to int64 in both tables"
+        )
+    return values
 
 
 def _ranks(values: pa.Array) -> Ints:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InputError
+from penstock.model.arrow_table import arrow_table
 from penstock.shedding.static.components import Ints
 from penstock.shedding.static.counts import Number
 from penstock.shedding.static.frames import is_frame, rows_of_frames
@@ -54,8 +55,9 @@ def truncate_tables(
     column, or columns, that both have. keep, drop, method: as in `truncate`. Of each key the first
     rows are kept; on Spark, the first by their contents.
 
-    `kept` of the result is by key, by tuples of values where the key has several columns. Rows that
-    equal nothing, for a null or NaN in the key, are told together, by the key None.
+    `kept` of the result is by key, by tuples of values where the key has several columns; times of
+    a zone are told in UTC. Rows that equal nothing, for a null or NaN in the key, are told
+    together, by the key None.
     """
     columns = key_columns(on)
     check_options(keep, drop, method)
@@ -123,16 +125,24 @@ class _ArrowRows:
         begin = np.cumsum(counts) - counts
         place = np.empty(len(numbers), np.int64)
         place[order] = np.arange(len(numbers)) - np.repeat(begin, counts)
-        return self._table.filter(pa.array(place < kept[numbers]))
+        flags = pa.array(place < kept[numbers])
+        columns = [_filtered(column, flags) for column in self._table.columns]
+        return pa.Table.from_arrays(columns, schema=self._table.schema)
 
 
 def _table(data: Any, name: str) -> pa.Table:
-    if isinstance(data, pa.Table):
-        return data
-    try:
-        return pa.table(data)
-    except (TypeError, ValueError, pa.ArrowInvalid):
+    table = arrow_table(data, name)
+    if table is None:
         raise InputError(
             f"{name} must be a table, got {type(data).__name__}; pass a pyarrow, pandas or polars "
             f"table, anything with __arrow_c_stream__, or a Spark DataFrame"
-        ) from None
+        )
+    return table
+
+
+def _filtered(column: pa.ChunkedArray, flags: pa.Array) -> pa.ChunkedArray:
+    """Some values of a column; Arrow does not choose among views, which polars has for text."""
+    wide = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    if column.type not in wide:
+        return column.filter(flags)
+    return column.cast(wide[column.type]).filter(flags).cast(column.type)
