@@ -13,7 +13,7 @@ from penstock.errors import PlanError, QueryError
 from penstock.model.query import Query
 from penstock.offline.by_arrival import is_by_arrival, met_by_arrival
 from penstock.offline.by_match import met_by_match
-from penstock.offline.flow import best_by_flow, flow_size
+from penstock.offline.flow import FlowRangeError, best_by_flow, flow_size
 from penstock.offline.holding import earned, held, pooled
 from penstock.offline.matches import Matches, matches_of
 from penstock.offline.met import Met
@@ -170,16 +170,17 @@ def _solved(met: Met, rooms: Sequence[Words], form: str, method: str) -> _Solved
     parts = [met.streams] if shared else [(each,) for each in met.streams]
     holdings = [pooled(part, room) for part, room in zip(parts, rooms, strict=True)]
     is_large = any(flow_size(each) > _LARGEST_FLOW[form] for each in holdings)
-    if method == "prices" or (method == "auto" and is_large):
+    decided, upper, total = None, 0, 0
+    if method != "prices" and not (method == "auto" and is_large):
+        try:
+            decided = [best_by_flow(each) for each in holdings]
+        except FlowRangeError:
+            if method != "auto":
+                raise
+    if decided is None:
         bounds = [priced(each) for each in holdings]
-        decided, upper, form = (
-            [each.until for each in bounds],
-            sum(b.upper for b in bounds),
-            "prices",
-        )
-    else:
-        decided, upper = [best_by_flow(each) for each in holdings], 0
-    total = 0
+        decided, upper = [each.until for each in bounds], sum(each.upper for each in bounds)
+        form = "prices"
     for each, until in zip(holdings, decided, strict=True):
         # Whoever decided: what is told can be had.
         if (held(each, until) > each.room).any() or (until > each.end).any():
