@@ -341,3 +341,16 @@ def test_the_example_in_the_documentation_is_true(capsys: pytest.CaptureFixture[
     promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
     for line, promise in zip(capsys.readouterr().out.splitlines(), promised, strict=True):
         assert promise.startswith(line)
+
+
+@pytest.mark.jit_off
+def test_what_is_told_in_a_line() -> None:
+    table = pa.table({"ts": [0, 1], "k": [1, 1]})
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+    tables = dict.fromkeys(NAMES, table)
+    assert str(ps.optimum(query, tables, memory=1)) == "at most 3 of 4 results (75.0%)"
+    told = ps.optimum(query, tables, memory=1, value=lambda results: [0.5] * results.num_rows)
+    assert str(told) == "at most 1.5 of 2 (75.0%)"
+    assert str(ps.Optimum(1, 2, 1_000, {}, "prices")) == (
+        "at most 2, at least 1 of 1,000 results (0.1% to 0.2%)"
+    )

@@ -66,11 +66,13 @@ class Optimum:
         return self.upper / self.total if self.total else 1.0
 
     def __str__(self) -> str:
-        most = f"{self.produced:,} of {self.total:,}"
+        counts = all(isinstance(each, int) for each in (self.produced, self.upper, self.total))
+        form, what = (",", " results") if counts else (",.6g", "")
+        most = f"{self.produced:{form}} of {self.total:{form}}"
         if self.is_exact:
-            return f"at most {most} results ({self.recall:.1%})"
+            return f"at most {most}{what} ({self.recall:.1%})"
         share = f"{self.recall:.1%} to {self.recall_upper:.1%}"
-        return f"at most {self.upper:,}, at least {most} results ({share})"
+        return f"at most {self.upper:{form}}, at least {most}{what} ({share})"
 
 
 def optimum(  # noqa: PLR0913  # by keyword only
