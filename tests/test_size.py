@@ -119,6 +119,20 @@ def test_rows_out_of_order_are_put_in_order() -> None:
     assert (again.produced.tolist(), again.here) == (exact.produced.tolist(), exact.here)
 
 
+def test_the_need_is_that_of_rows_in_order_whatever_may_be_late() -> None:
+    patient = replace(
+        QUERY,
+        streams=[replace(each, lateness="1 second", idle_timeout="1 hour") for each in STREAMS],
+    )
+    exact, same = (exact_replay(Recording.of(query, TABLES)) for query in (QUERY, patient))
+    assert (exact.here, exact.produced.tolist()) == (same.here, same.produced.tolist())
+    limits = ps.Limits("100 rows", loss="off")
+    tallies = [
+        replay(Recording.of(query, TABLES), exact.cuts, limits) for query in (QUERY, patient)
+    ]
+    assert tallies[0].produced.tolist() == tallies[1].produced.tolist()
+
+
 def test_the_bytes_are_about_what_the_exact_join_holds(sized: Sizing) -> None:
     held = 0
     with QUERY.start() as join:
@@ -452,6 +466,19 @@ def test_the_plot_has_all_lines(files: list[str], tmp_path: Path) -> None:
 )
 def test_what_cannot_be_done_is_said(files: list[str], arguments: list[str], message: str) -> None:
     assert message in refused(*files, *arguments)
+
+
+def test_all_rows_are_joined_where_there_is_no_key(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.cli.size.JOINED_ROWS", 1_000)
+    monkeypatch.setattr("penstock.sizing.reading.JOINED_ROWS", 1_000)
+    where = ["--where", "abs(a.v - b.v) <= 1000000000000", "--policy", "oldest"]
+    result = run(*files, *BASE[2:], *where, "--recall", "50")
+    assert result.exit_code == 0, result.output
+    assert "all 6,000 rows are joined" in result.stderr
+    assert "the others a part" not in result.stdout
+    assert "keys cannot be sampled" in refused(*files, *BASE[2:], *where, "--sample", "0.5")
 
 
 def test_one_file_is_no_join(files: list[str]) -> None:
