@@ -1,33 +1,32 @@
-"""The offline optimum is that of trying everything, and no policy is better."""
+"""The offline optimum is that of trying everything, whatever the join, the memory and the input."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import timedelta
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import polars
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from limited import policies_of
-from offline_cases import KINDS, NAMES, ROOM, Case, cases
+from offline_cases import KINDS, NAMES, Case, cases
 from offline_trying import Number, Offline, most, replayed
 from oracle import OracleStream, Step
 from paper_graph import papers_optimum
-from penstock.model.limits import POLICIES
-from scenario import Scenario, feed
+from penstock.offline import matches
+from scenario import Scenario
 
 EXAMPLES = settings().max_examples  # of the profile
 
 EXACT = ("auto", "per_match", "per_arrival")
 POOLS = ("shared", "fixed", {"a": 3, "b": 1})
-LIMITED = ("in step", "time", "unbounded", "since", "tumbling", "between", "any key", "where")
 
 
 def check(case: Case, optimum: ps.Optimum, best: Number) -> None:
@@ -83,6 +82,29 @@ def test_prices_give_an_interval(kind: str, data: st.DataObject) -> None:
     check(case, optimum, most(case.offline))
 
 
+@pytest.mark.parametrize("method", ["auto", "per_arrival", "prices"])
+@pytest.mark.parametrize("seed", range(3))
+def test_larger_inputs(seed: int, method: str) -> None:
+    """Both graphs agree where nobody could try everything, and what is to be kept fits."""
+    rng = random.Random(seed)
+    rows = {
+        name: [
+            {"ts": ts, "k": int(rng.paretovariate(0.8)), "id": number, "note": None}
+            for number, ts in enumerate(sorted(rng.choices(range(100), k=120)))
+        ]
+        for name in NAMES
+    }
+    streams = [OracleStream("a", window_us=40), OracleStream("b", window_us=15)]
+    memory = [(ts, rng.choice([0, 3, 10, 25])) for ts in range(-5, 100, 15)]
+    for pool in POOLS:
+        case = Case(Scenario(streams, [Step(rows)]), memory, pool)
+        best = case.optimum("per_match").produced
+        optimum = case.optimum(method)
+        assert 0 < best < optimum.total
+        check(case, optimum, best)
+        assert method == "prices" or optimum.produced == best
+
+
 def in_step(r: list[int], s: list[int], w: int, memory: int, pool: Any) -> Case:
     """One tuple of each stream at every instant; windows of w instants, as the paper counts."""
     rows = {
@@ -103,6 +125,7 @@ def decisions(offline: Offline) -> Iterator[dict[Any, int | None]]:
         yield dict(zip(meetings, chosen, strict=True))
 
 
+@pytest.mark.jit_off
 def test_the_example_of_the_paper() -> None:
     """5 of 7 results; of three schedules that reach it, one loses (r1, s2) and (r1, s3)."""
     case = in_step([1, 1, 1, 3, 2], [2, 3, 1, 1, 3], 3, 2, "fixed")
@@ -140,121 +163,7 @@ def test_the_graph_of_the_paper(seed: int) -> None:
     assert papers_optimum(r, s, w, 2 * w, shared=False) is None
 
 
-@pytest.mark.parametrize("kind", LIMITED)
-@settings(max_examples=EXAMPLES // 6)
-@given(st.data())
-def test_no_policy_is_better(kind: str, data: st.DataObject) -> None:
-    """Of the smallest inputs, with any predicate and any window that limits are for."""
-    case = replace(data.draw(cases(kind)), memory=data.draw(ROOM))
-    assume(not case.scenario.counted)
-    best = case.optimum().produced
-    for shed in policies_of(case.scenario):
-        limits = ps.Limits(memory=f"{case.memory} rows", shed=shed, pool=case.pool)
-        join = [join for join, _ in feed(replace(case.scenario, limits=limits))][-1]
-        assert join.metrics.produced <= best, shed
-
-
-def streams_of(rng: random.Random, rows: int) -> dict[str, pa.Table]:
-    """Few keys come often, and some instants bring several tuples or none."""
-    tables = {}
-    for name in NAMES:
-        times = sorted(rng.randrange(rows) for _ in range(rows))
-        keys = [int(rng.paretovariate(0.8)) for _ in times]
-        tables[name] = pa.table({"ts": times, "k": keys, "v": [rng.randrange(9) for _ in times]})
-    return tables
-
-
-LONGER = {
-    "equality": ps.WindowJoin(
-        [ps.Stream("a", time="ts", window="40 us"), ps.Stream("b", time="ts", window="15 us")],
-        on="k",
-    ),
-    "a band": ps.WindowJoin(
-        [ps.Stream(name, time="ts") for name in NAMES],
-        where="abs(a.v - b.v) <= 1",
-        between=(timedelta(microseconds=-20), timedelta(microseconds=30)),
-    ),
-}
-
-
-@pytest.mark.parametrize("pool", POOLS, ids=str)
-@pytest.mark.parametrize("query", LONGER)
-def test_no_policy_is_better_in_the_long_run(query: str, pool: Any) -> None:
-    rng = random.Random(f"{query} {pool}")
-    tables = streams_of(rng, 200)
-    for rows in (3, 12, 40):
-        best = ps.optimum(LONGER[query], tables, memory=f"{rows} rows", pool=pool)
-        for shed in POLICIES:
-            limits = ps.Limits(memory=f"{rows} rows", shed=shed, pool=pool)
-            join = LONGER[query].start(limits=limits)
-            join.push(tables)
-            join.finish()
-            assert 0 < join.metrics.produced <= best.produced < best.total, shed
-
-
-@pytest.mark.parametrize("shed", POLICIES)
-def test_no_policy_is_better_as_memory_changes(shed: str) -> None:
-    tables = streams_of(random.Random(shed), 150)
-    memory = [(0, 20), (40, 2), (70, 0), (90, 30)]
-    join = LONGER["equality"].start(limits=ps.Limits(memory="20 rows", shed=shed))
-    for (start, rows), end in zip(memory, [40, 70, 90, 150], strict=True):
-        join.limit(memory=f"{rows} rows")
-        join.push(between(tables, start, end))
-    join.finish()
-    best = ps.optimum(LONGER["equality"], tables, memory=memory)
-    assert 0 < join.metrics.produced <= best.produced < best.total
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_more_memory_is_never_worse(seed: int) -> None:
-    tables = streams_of(random.Random(seed), 60)
-    produced: dict[str, list[int]] = {}
-    for pool in ("shared", "fixed"):
-        optima = [
-            ps.optimum(LONGER["equality"], tables, memory=rows, pool=pool)
-            for rows in (*range(0, 121, 2), 1 << 60)
-        ]
-        produced[pool] = [optimum.produced for optimum in optima]
-        assert produced[pool] == sorted(produced[pool])
-        assert optima[0].produced < optima[5].produced < optima[-1].total
-        assert optima[-1].produced == optima[-1].total
-        assert optima[-1].recall == 1
-    assert all(one >= other for one, other in zip(*produced.values(), strict=True))
-    assert produced["shared"] != produced["fixed"]
-
-
-@settings(max_examples=EXAMPLES // 2)
-@given(cases("windows that change"))
-def test_windows_change_as_those_of_a_join_do(case: Case) -> None:
-    """What is due is what a join gives whose windows are resized at these times."""
-    changes = sorted((ts, name, us) for name, each in case.changes.items() for ts, us in each)
-    join = case.scenario.query.start(
-        schemas={stream.name: case.scenario.schema(stream) for stream in case.scenario.streams}
-    )
-    due, done = 0, -(1 << 60)
-    for ts in sorted({ts for ts, _, _ in changes}):
-        due += join.push(between(case.tables, done, ts)).num_rows
-        # Tuples that the old windows have let go by then are gone, and those that the new ones do.
-        for name in NAMES:
-            join.advance(name, case.scenario.instant(ts - 1))
-        for name, us in [(name, us) for start, name, us in changes if start == ts]:
-            join.resize(name, timedelta(microseconds=us))
-        for name in NAMES:
-            join.advance(name, case.scenario.instant(ts))
-        done = ts
-    due += join.push(between(case.tables, done, 1 << 60)).num_rows
-    assert case.optimum(memory=100).total == due
-
-
-def between(tables: dict[str, pa.Table], start: int, end: int) -> dict[str, pa.Table]:
-    """The rows from one time until just before another."""
-    parts = {}
-    for name, table in tables.items():
-        times = table["ts"].cast(pa.int64()).to_pylist()
-        parts[name] = table.filter(pa.array([start <= ts < end for ts in times], pa.bool_()))
-    return parts
-
-
+@pytest.mark.jit_off
 def test_times_of_different_units() -> None:
     """What is kept until half past a second is not given back a second too early."""
     tables = {
@@ -268,6 +177,7 @@ def test_times_of_different_units() -> None:
     assert kept.cast(pa.int64()).to_pylist() == [1_500, 1_500, None]
 
 
+@pytest.mark.jit_off
 def test_tables_that_can_be_read_once() -> None:
     table = pa.table({"ts": [0, 1], "k": [1, 1], "w": [1, 0]})
     tables = {name: table.to_reader() for name in NAMES}
@@ -275,6 +185,7 @@ def test_tables_that_can_be_read_once() -> None:
     assert ps.optimum(query, tables, memory=9, windows={"a": "w", "b": "w"}).produced == 4
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("value", [5e-324, 1e-300, 0.3, 1.0, 2.0**41, 1e16, 1e300])
 def test_values_of_any_size(value: float) -> None:
     """Also of many results that come at once: two of three tuples are kept for all of them."""
@@ -289,8 +200,110 @@ def test_values_of_any_size(value: float) -> None:
     assert optimum.is_exact
 
 
+UNLIKE = pytest.mark.parametrize("values", [[1e18, 0.75, 0.25], [1e18, 0.25, 0.75]])
+
+
+def of_unlike_values(values: list[float], **given: Any) -> ps.Optimum:
+    """Of the last two tuples one can be kept; the result of the first is worth far more."""
+    tables = {
+        "a": pa.table({"ts": [0, 2, 2], "k": [9, 1, 2], "v": values}),
+        "b": pa.table({"ts": [1, 3, 3], "k": [9, 1, 2]}),
+    }
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+    return ps.optimum(query, tables, value="a.v", **given)
+
+
+@pytest.mark.jit_off
+@UNLIKE
+@pytest.mark.parametrize("method", ["auto", "prices"])
+def test_values_that_cannot_be_had_do_not_hide_others(values: list[float], method: str) -> None:
+    """Rounded to the same unit, the two are alike: the bound must say so."""
+    optimum = of_unlike_values(values, memory=[(0, 0), (2, 1)], method=method)
+    assert optimum.produced <= 0.75 <= optimum.upper
+    assert optimum.is_exact == (optimum.produced == optimum.upper)
+    assert optimum.recall_upper <= 1
+
+
+@pytest.mark.jit_off
+@UNLIKE
+def test_values_that_do_not_count_do_not_hide_others(values: list[float]) -> None:
+    optimum = of_unlike_values(values, memory=1, counted_from=2)
+    assert (optimum.produced, optimum.total, optimum.is_exact) == (0.75, 1.0, True)
+
+
+@pytest.mark.jit_off
+@UNLIKE
+def test_bounds_are_not_above_the_whole(values: list[float]) -> None:
+    optimum = of_unlike_values(values, memory=1, method="prices")
+    assert optimum.produced <= optimum.upper <= optimum.total
+
+
+@pytest.mark.jit_off
+def test_text_of_polars_in_results() -> None:
+    table = polars.DataFrame({"ts": [1, 2, 3], "k": ["x", "y", "x"], "text": ["1", "2", "3"]})
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+
+    def value(results: pa.Table) -> Any:
+        return [int(text) for text in results["a_text"].to_pylist()]
+
+    assert ps.optimum(query, {"a": table, "b": table}, memory=9, value=value).total == 1 + 2 + 6 + 1
+
+
+@pytest.mark.jit_off
+def test_times_beyond_those_of_nanoseconds() -> None:
+    tables = {
+        "a": pa.table({"ts": pa.array([5000], pa.timestamp("ns")), "k": [1]}),
+        "b": pa.table({"ts": pa.array([10**11], pa.timestamp("s")), "k": [1]}),
+    }
+    query = ps.WindowJoin(
+        [ps.Stream(name, time="ts") for name in NAMES], on="k", within="unbounded"
+    )
+    kept = ps.optimum(query, tables, memory=1).kept["a"]
+    assert kept == pa.array([10**17], pa.timestamp("us"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=EXAMPLES // 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_results_of_many_pieces(
+    monkeypatch: pytest.MonkeyPatch, kind: str, data: st.DataObject
+) -> None:
+    case = data.draw(cases(kind))
+    whole = case.optimum("per_match")
+    with monkeypatch.context() as patch:
+        patch.setattr(matches, "_PIECE", data.draw(st.integers(1, 4)))
+        in_pieces = case.optimum("per_match")
+    assert in_pieces.total == pytest.approx(whole.total)
+    assert in_pieces.produced == pytest.approx(whole.produced)
+
+
+@pytest.mark.jit_off
+def test_a_value_is_told_of_results_as_they_come_out() -> None:
+    table = pa.table({"ts": [0, 1], "k": [1, 1], "v": [3, 4]})
+    query = ps.WindowJoin(
+        [ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us", select={"x": "b.v"}
+    )
+
+    def value(results: pa.Table) -> pa.Array:
+        assert results.column_names == ["x", "event_time"]
+        return results["x"]
+
+    optimum = ps.optimum(query, dict.fromkeys(NAMES, table), memory=9, value=value)
+    assert optimum.produced == optimum.total == 14
+
+
+@pytest.mark.jit_off
 def test_nothing_comes() -> None:
     case = in_step([], [], 3, 2, "shared")
     optimum = case.optimum()
     assert (optimum.produced, optimum.total, optimum.recall) == (0, 0, 1)
     assert [len(optimum.kept[name]) for name in NAMES] == [0, 0]
+
+
+def test_the_example_in_the_documentation_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "optimum.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(code, {})  # noqa: S102  the page's own example
+    promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
+    for line, promise in zip(capsys.readouterr().out.splitlines(), promised, strict=True):
+        assert promise.startswith(line)

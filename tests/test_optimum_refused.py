@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.offline import matches
+
+pytestmark = pytest.mark.jit_off
 
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 QUERY = ps.WindowJoin(TWO, on="k", within="10 us")
@@ -121,6 +124,7 @@ def test_memory_that_changes(steps: Any, complaint: str) -> None:
         ("halves", "pool must be one of.*'shared'.*got 'halves'"),
         ("allocated", "pool.*'shared'.*'allocated'"),
         (None, "pool must be one of"),
+        (np.array(["a", "b"]), "pool must be one of"),
         ({"a": 1, "c": 1}, "pool.*each stream.*'c'.*streams are"),
         ({"a": 1}, "pool.*each stream.*streams are"),
         ({"a": -1, "b": 2}, "pool.*0 or more.*-1"),
@@ -241,3 +245,23 @@ def test_bounds_on_a_difference_are_no_windows() -> None:
     query = ps.WindowJoin(TWO, on="k", between=("-5 us", "5 us"))
     with pytest.raises(ps.QueryError, match=r"windows=.*windows? of time"):
         optimum(query, windows={"a": "v"})
+
+
+def test_a_function_that_fails() -> None:
+    with pytest.raises(ps.UdfError, match=r"KeyError.*'a_ts'"):
+        optimum(value=lambda results: results["price"])
+
+
+def test_more_results_than_can_be_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are counted as they come, not when they are all there."""
+    monkeypatch.setattr(matches, "_MOST", 3)
+    monkeypatch.setattr(matches, "_PIECE", 2)
+    with pytest.raises(ps.PlanError, match=r"more than 3 results.*2 of 3 pieces.*a part of it"):
+        optimum(method="per_match")
+    assert optimum().total == 5
+
+
+def test_a_column_that_is_missing_is_told_by_those_that_are_given() -> None:
+    with pytest.raises(ps.SchemaError, match="'k'") as refused:
+        optimum(tables={"a": TABLE.drop_columns("k"), "b": TABLE})
+    assert "row number" not in str(refused.value)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import product
 from math import nan, prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -209,6 +213,11 @@ def test_tables_join_to_what_is_told(
             of_key = [row for row, value in zip(rows, keys, strict=True) if value == key]
             there = [row for row, each in enumerate((left, right)[side]) if each == key]
             assert of_key == there[: numbers[side]]
+    orders = [data.draw(st.permutations(range(len(table)))) for table in tables]
+    mixed = [
+        table.take(pa.array(order, pa.int64())) for table, order in zip(tables, orders, strict=True)
+    ]
+    assert ps.static.truncate_tables(*mixed, "k", keep)[2] == result
 
 
 def test_tables_with_several_key_columns_and_odd_values() -> None:
@@ -219,6 +228,40 @@ def test_tables_with_several_key_columns_and_odd_values() -> None:
     assert kept_left["row"].to_pylist() == [0]
     assert kept_right.num_rows == 1
     assert result.kept == {("x", 0.0): (1, 1), ("y", 1.0): (0, 0), None: (0, 0)}
+
+
+def test_tables_of_other_libraries() -> None:
+    """What polars has for text is cut, and the index of pandas is no column."""
+    frame = polars.DataFrame({"k": ["a", "b", "a"], "text": ["x", "y", "z"]})
+    left, right, result = ps.static.truncate_tables(frame, frame.to_pandas()[1:], "k", 3)
+    assert left.to_pylist() == [{"k": "a", "text": "x"}, {"k": "a", "text": "z"}]
+    assert right.to_pylist() == [{"k": "a", "text": "z"}]
+    assert result.joined == 2
+
+
+def test_keys_that_python_takes_for_equal_are_told_apart() -> None:
+    """Both hours in which clocks are put back; what Python cannot tell is refused."""
+    hours = [datetime(2026, 10, 25, hour, 30, tzinfo=UTC) for hour in (0, 1)]
+    keys = pa.array([hours[0], *[hours[1]] * 2], pa.timestamp("us", "Europe/Berlin"))
+    table = pa.table({"k": keys})
+    assert ps.static.truncate_tables(table, table, "k", 6)[2].kept == {
+        hours[0]: (1, 1),
+        hours[1]: (2, 2),
+    }
+    for kind, values in ((pa.time64("ns"), [1, 2]), (pa.timestamp("s"), [0, 10**13])):
+        odd = pa.table({"k": pa.array(values, kind)})
+        with pytest.raises(ps.SchemaError, match="cannot tell apart"):
+            ps.static.truncate_tables(odd, odd, "k", 1)
+
+
+def test_the_example_in_the_documentation_is_true() -> None:
+    """That of the sensors; on Spark it is in test_static_spark.py."""
+    page = (Path(__file__).parents[1] / "docs" / "static.md").read_text(encoding="utf-8")
+    _, section = page.split("## Two sensors and a proxy")
+    code, shown = re.findall(r"```(?:python|text)\n(.*?)\n```", section, re.DOTALL)[:2]
+    told: list[str] = []
+    exec(code, {"print": lambda given: told.append(str(given))})  # noqa: S102  its own example
+    assert "\n".join(told) == shown
 
 
 # --- what is refused ------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ __all__ = ["Optimum", "optimum"]
 METHODS: Final = ("auto", "per_arrival", "per_match", "prices")
 # Nodes of graphs that a flow is looked for in, by their form: about a minute.
 _LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 700_000}
+# The part of a sum of values that may be rounded in a bound that is told as exact.
+_ROUNDED: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Optimum:
     """The best that could have been done.
 
     produced: the most results, or the most value, that what is kept brings. upper: what no policy
-    can exceed; the same, unless `method` is 'prices'. total: of the exact join. kept: by stream,
+    can exceed; the same, unless `method` is 'prices', or values have so many digits that rounding
+    them counts. total: of the exact join. kept: by stream,
     for each row of its table until when it is kept, null if it goes at once. method: 'per_arrival',
     'per_match' or 'prices'.
     """
@@ -49,7 +52,7 @@ class Optimum:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing better is possible for certain."""
+        """Whether nothing better is possible, but for a billionth of values that are not whole."""
         return self.produced == self.upper
 
     @property
@@ -120,7 +123,10 @@ def optimum(  # noqa: PLR0913  # by keyword only
         matches = matches_of(recording)
         if value is not None:
             at_an_instant = int(np.bincount(recording.instant_of).max(initial=1))
-            worths = scaled(result_values(query, value, matches), at_an_instant)
+            values = result_values(query, value, matches)
+            # What does not count must not make the units of what does coarse.
+            counted = np.maximum(*matches.places) >= np.searchsorted(recording.instant_of, start)
+            worths = scaled(np.where(counted, values, 0.0), at_an_instant)
         met = met_by_match(
             recording,
             matches,
@@ -134,7 +140,9 @@ def optimum(  # noqa: PLR0913  # by keyword only
     total: float = met.total
     if matches is not None and worths is not None and not worths.is_whole:
         produced, total = _worth(recording, matches, worths.values, instants, start)
-        upper = produced if solved.method != "prices" else upper * worths.unit
+        # Units were rounded up: so what they come to is above all that values can.
+        upper = max(produced, min(total, upper * worths.unit))
+        upper = produced if upper - produced <= _ROUNDED * upper else upper
     kept = {
         name: _times(recording, stream, instants[stream]) for stream, name in enumerate(query.names)
     }
@@ -224,6 +232,10 @@ def _times(recording: Recording, stream: int, instants: Words) -> pa.Array:
     if not len(recording.times):
         return pa.nulls(len(instants), data_type)
     whole = pa.array(recording.times[np.where(goes, 0, instants)], mask=goes)
-    if pa.types.is_timestamp(data_type):
-        return whole.cast(pa.timestamp("us", data_type.tz)).cast(data_type)
-    return whole
+    if not pa.types.is_timestamp(data_type):
+        return whole
+    whole = whole.cast(pa.timestamp("us", data_type.tz))
+    try:
+        return whole.cast(data_type)
+    except pa.ArrowInvalid:  # after 2262, where nanoseconds end
+        return whole

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.release import release
+from penstock.engine.residual import bound
 from penstock.errors import InputError, QueryError, TimestampError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
@@ -50,13 +51,15 @@ class Tuples(NamedTuple):
 @dataclass(frozen=True)
 class Recording:
     """query: with rows numbered, see `number_columns`. tables: with these numbers. streams: their
-    tuples. times: of each instant, in microseconds. instant_of: of each place. last_place: of each
-    instant. lengths: by stream, of windows that are not all alike."""
+    tuples. row_times: of all rows of each table, in microseconds. times: of each instant.
+    instant_of: of each place. last_place: of each instant. lengths: by stream, of windows that are
+    not all alike."""
 
     query: Query
     tables: tuple[pa.Table, pa.Table]
     number_columns: tuple[str, str]
     streams: tuple[Tuples, Tuples]
+    row_times: tuple[Words, Words]
     times: Words
     instant_of: Words
     last_place: Words
@@ -72,6 +75,8 @@ def read_recording(
     """
     _check(query, tables)
     given = [as_table(tables[name], name) for name in query.names]
+    # So that errors tell of columns as they were given.
+    bound(Binding.of(query), {stream: table.schema for stream, table in enumerate(given)})
     lengths = parse_lengths(query, dict(zip(query.names, given, strict=True)), windows)
     columns = tuple(_new_name(table.column_names) for table in given)
     numbered = tuple(
@@ -85,7 +90,7 @@ def read_recording(
             for number, (name, column) in enumerate(zip(query.names, columns, strict=True))
         },
     )
-    binding, arrivals = _released(query, dict(zip(query.names, numbered, strict=True)))
+    binding, row_times, arrivals = _released(query, dict(zip(query.names, numbered, strict=True)))
     rows = [each.columns[column].to_numpy() for each, column in zip(arrivals, columns, strict=True)]
     every_ts = np.concatenate([each.ts for each in arrivals])
     of_stream = np.repeat(np.arange(2), [len(each) for each in arrivals])
@@ -112,6 +117,7 @@ def read_recording(
         (numbered[0], numbered[1]),
         (columns[0], columns[1]),
         (streams[0], streams[1]),
+        (row_times[0], row_times[1]),
         times,
         instant_of,
         last_place,
@@ -155,8 +161,10 @@ def _new_name(taken: list[str]) -> str:
     return name
 
 
-def _released(query: Query, tables: Mapping[str, pa.Table]) -> tuple[Binding, list[Arrivals]]:
-    """What the join would take in, in order."""
+def _released(
+    query: Query, tables: Mapping[str, pa.Table]
+) -> tuple[Binding, list[Words], list[Arrivals]]:
+    """The times of all rows, and what the join would take in of them, in order."""
     binding, intakes = take_in(query, Binding.of(query), tables, 0)
     for stream, intake in intakes.items():
         back = np.flatnonzero(intake.ts[1:] < intake.ts[:-1])
@@ -167,7 +175,8 @@ def _released(query: Query, tables: Mapping[str, pa.Table]) -> tuple[Binding, li
                 f"{query.streams[stream].time_column!r}"
             )
     released = [release(binding, stream, intakes[stream], ALWAYS) for stream in range(2)]
-    return binding, [each.arrivals for each in released]
+    row_times = [intakes[stream].ts for stream in range(2)]
+    return binding, row_times, [each.arrivals for each in released]
 
 
 def _keys(binding: Binding, arrivals: list[Arrivals]) -> list[Words]:

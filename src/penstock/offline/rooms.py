@@ -42,7 +42,7 @@ def parse_rooms(query: Query, memory: Any, pool: Any) -> Rooms:
         steps = parse_steps(memory, "memory", _rows)
     else:
         steps = Steps(np.zeros(1, np.int64), np.array([_rows(memory)], np.int64))
-    if not isinstance(pool, Mapping) and pool not in _POOLS:
+    if not isinstance(pool, Mapping) and not (isinstance(pool, str) and pool in _POOLS):
         raise PlanError(f"pool must be one of {_POOLS}, or parts by stream, got {pool!r}")
     if isinstance(pool, Mapping) and set(pool) != set(query.names):
         raise PlanError(

@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from penstock.engine.padding import event_times
 from penstock.engine.residual import evaluated
-from penstock.errors import InputError, PlanError, SchemaError
+from penstock.errors import InputError, PlanError, SchemaError, UdfError
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.query import Query
 from penstock.model.where import parse_expression
 from penstock.offline.holding import LARGEST_WORTH
 from penstock.offline.matches import Matches
 from penstock.state.arena import Words
-from penstock.state.storage import as_kept
+from penstock.state.storage import as_given, as_kept
 
 __all__ = ["Floats", "Scaled", "Value", "result_values", "scaled"]
 
@@ -34,7 +34,7 @@ Floats = npt.NDArray[np.float64]
 
 _BITS: Final = 36
 _LARGEST_SUM: Final = float(1 << 53)
-_LEAST_UNIT: Final = ldexp(1.0, -1022)  # below it fractions lose bits
+_LEAST_UNIT: Final = ldexp(1.0, -1074)  # the least float: all of them are multiples of it
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,15 @@ def result_values(query: Query, value: Value, matches: Matches) -> Floats:
     if isinstance(value, str):
         found = _of_expression(query, value, matches)
     elif callable(value):
-        found = value(_results(query, matches))
+        results = _results(query, matches)
+        try:
+            found = value(results)
+        except Exception as error:
+            raise UdfError(
+                f"the function of value= failed on {len(results):,} results with "
+                f"{type(error).__name__}: {error}; it gets a table with the columns "
+                f"{results.column_names}"
+            ) from error
     else:
         raise PlanError(
             "value must be an expression over one stream, such as 'a.price', or a function of the "
@@ -92,10 +100,12 @@ def _results(query: Query, matches: Matches) -> pa.Table:
     binding = Binding.of(query).bound_with(
         {stream: table.schema for stream, table in enumerate(matches.tables)}
     )
-    taken = [
-        table.take(pa.array(rows)) for table, rows in zip(matches.tables, matches.rows, strict=True)
-    ]
-    columns = [taken[out.stream][out.column] for out in binding.output]
+    rows = [pa.array(each) for each in matches.rows]
+    columns = []
+    for out in binding.output:
+        column = matches.tables[out.stream][out.column].combine_chunks()
+        # As they are kept, for Arrow does not take from all types.
+        columns.append(as_given(as_kept(column).take(rows[out.stream]), column.type))
     names = [*(out.name for out in binding.output), EVENT_TIME]
     return pa.table([*columns, event_times(binding, matches.times)], names)
 

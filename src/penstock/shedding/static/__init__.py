@@ -5,8 +5,8 @@ for each key: m tuples here, n there, m * n pairs. So counts by key are all that
 say how many tuples of each key to keep. (Das, Gehrke and Riedewald, "Semantic Approximation of
 Data Stream Joins", section 3.)
 
-`truncate` answers from counts, `truncate_tables` cuts Arrow tables, and `truncate_many` is for
-three tables and more.
+`truncate` answers from counts, `truncate_tables` cuts Arrow tables and Spark DataFrames, and
+`truncate_many` is for three tables and more.
 """
 
 from penstock.shedding.static.many import ManyTruncation, truncate_many

@@ -19,7 +19,7 @@ from penstock.shedding.static.greedy import by_average_degree, by_node_degree
 from penstock.shedding.static.sides import best_of_sides
 from penstock.shedding.static.total import best_of_total
 
-__all__ = ["METHODS", "Truncation", "truncate", "truncated"]
+__all__ = ["METHODS", "Truncation", "check_options", "truncate", "truncated"]
 
 _Method = Callable[[Ints, Ints, Any], tuple[Ints, Ints]]
 
@@ -29,6 +29,7 @@ METHODS: Final[Mapping[str, tuple[_Method | None, _Method | None]]] = {
     "average_degree": (by_average_degree, None),
     "node_degree": (None, by_node_degree),
 }
+_ANY_NUMBER: Final = 1 << 64
 _FORMS: Final = ("k of both sides together", "(k_left, k_right), so many of each side")
 
 
@@ -87,9 +88,8 @@ def truncated(
     left, right = sides
     total = checked_total(sides)
     kept = checked_keep(keep, drop, (int(left.sum()), int(right.sum())), forms=_FORMS)
-    kept_left, kept_right = _chosen(method, 0 if isinstance(kept, int) else 1, kept)(
-        left, right, kept
-    )
+    chosen = _chosen(method, kept, keep if drop is None else drop)
+    kept_left, kept_right = chosen(left, right, kept)
     if isinstance(kept, int):
         kept_left = fill(kept_left, left, min(kept - int(kept_right.sum()), int(left.sum())))
         kept_right = fill(kept_right, right, kept - int(kept_left.sum()))
@@ -99,16 +99,23 @@ def truncated(
     return Truncation(int((kept_left * kept_right).sum()), total, by_key, method)
 
 
-def _chosen(method: str, form: int, kept: int | tuple[int, ...]) -> _Method:
+def check_options(keep: Number | None, drop: Number | None, method: str) -> None:
+    """Refuses what no relations could be truncated by, before they are counted."""
+    kept = checked_keep(keep, drop, (_ANY_NUMBER, _ANY_NUMBER), forms=_FORMS)
+    _chosen(method, kept, keep if drop is None else drop)
+
+
+def _chosen(method: str, kept: int | tuple[int, ...], given: Number | None) -> _Method:
     if not isinstance(method, str) or method not in METHODS:
         raise PlanError(
             f"method must be one of {tuple(METHODS)}, got {method!r}; choose one of them"
         )
+    form = 0 if isinstance(kept, int) else 1
     chosen = METHODS[method][form]
     if chosen is None:
         fitting = tuple(name for name, forms in METHODS.items() if forms[form] is not None)
         raise PlanError(
-            f"method {method!r} is for keep={_FORMS[1 - form]}, got {kept!r} to keep; "
+            f"method {method!r} is for {_FORMS[1 - form]}, got {given!r}; "
             f"choose one of {fitting}, or give {_FORMS[1 - form]}"
         )
     return chosen
