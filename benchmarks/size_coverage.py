@@ -15,7 +15,7 @@ import penstock as ps
 from penstock.sizing import Recording, size
 from penstock.sizing.intervals import memory_at
 from penstock.sizing.reading import read_recording
-from penstock.sizing.size import RECALLS, Request
+from penstock.sizing.sizing import RECALLS, Request
 from penstock.workloads import Workload, uniform, zipf, zipf_pair
 
 ROWS: Final = 80_000  # of each stream

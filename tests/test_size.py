@@ -26,7 +26,7 @@ from penstock.sizing.curve import TOLERANCE, trace
 from penstock.sizing.policy_curve import Curve, Enough
 from penstock.sizing.recommendation import recommended
 from penstock.sizing.replay import exact_replay, replay
-from penstock.sizing.size import Request, Sizing
+from penstock.sizing.sizing import Request, Sizing
 from penstock.workloads import zipf
 
 # Small, skewed, and the same for all tests that only look at what is said.
@@ -301,6 +301,17 @@ def test_bounds_of_the_ceiling_are_kept_apart() -> None:
     (least,) = found.least
     assert 95 <= least.enough <= 98  # 0.855 at the least
     assert 80 <= least.too_little < 85  # where it might just be
+
+
+def test_what_the_best_is_refused_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any) -> Any:
+        raise PlanError("more results than can be looked at")
+
+    monkeypatch.setattr("penstock.sizing.sizing.ceiling", refuse)
+    found = size(Recording.of(QUERY, TABLES), Request(policies=["oldest"], recalls=[0.5]))
+    assert found.ceiling is None
+    assert found.no_ceiling == "more results than can be looked at"
+    assert found.curves[0].enough[0] is not None
 
 
 # The recommendation.
