@@ -88,8 +88,9 @@ def curve_of(
     if recording.sample is None:
         return _measured(limits.shed, runs, recalls)
     # The fewer tuples are live in a sample, the more their number goes up and down by chance.
-    known_to = float(np.hypot(TOLERANCE, 1 / np.sqrt(max(exact.here, 1))))
-    of_sample = _Sampled(recording.sample.share, known_to)
+    share = recording.sample.share
+    known_to = float(np.hypot(TOLERANCE, np.sqrt((1 - share) / max(exact.here, 1))))
+    of_sample = _Sampled(share, known_to)
     return _estimated(limits.shed, list(runs.values()), recalls, of_sample)
 
 
