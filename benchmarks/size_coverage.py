@@ -15,15 +15,15 @@ import penstock as ps
 from penstock.sizing import Recording, size
 from penstock.sizing.intervals import memory_at
 from penstock.sizing.reading import read_recording
-from penstock.sizing.size import RECALLS, Request
+from penstock.sizing.sizing import RECALLS, Request
 from penstock.workloads import Workload, uniform, zipf, zipf_pair
 
-ROWS: Final = 120_000  # of each stream
+ROWS: Final = 80_000  # of each stream
 RATE: Final = 4_000.0
 KEYS: Final = 20_000
 SHARE: Final = 0.2
-WITHIN: Final = "2 seconds"
-POLICIES: Final = ("prob", "oldest")
+WITHIN: Final = "1 second"
+POLICIES: Final = ("prob", "life", "oldest")
 WORKS: Final[dict[str, Workload]] = {
     "uniform keys": uniform(keys=KEYS, rows=ROWS, rate=RATE),
     "Zipf 0.7": zipf(keys=KEYS, skew=0.7, rows=ROWS, rate=RATE),

@@ -26,7 +26,7 @@ from penstock.sizing.curve import TOLERANCE, trace
 from penstock.sizing.policy_curve import Curve, Enough
 from penstock.sizing.recommendation import recommended
 from penstock.sizing.replay import exact_replay, replay
-from penstock.sizing.size import Request, Sizing
+from penstock.sizing.sizing import Request, Sizing
 from penstock.workloads import zipf
 
 # Small, skewed, and the same for all tests that only look at what is said.
@@ -117,6 +117,20 @@ def test_rows_out_of_order_are_put_in_order() -> None:
     exact = exact_replay(Recording.of(QUERY, TABLES))
     again = exact_replay(Recording.of(QUERY, shuffled))
     assert (again.produced.tolist(), again.here) == (exact.produced.tolist(), exact.here)
+
+
+def test_the_need_is_that_of_rows_in_order_whatever_may_be_late() -> None:
+    patient = replace(
+        QUERY,
+        streams=[replace(each, lateness="1 second", idle_timeout="1 hour") for each in STREAMS],
+    )
+    exact, same = (exact_replay(Recording.of(query, TABLES)) for query in (QUERY, patient))
+    assert (exact.here, exact.produced.tolist()) == (same.here, same.produced.tolist())
+    limits = ps.Limits("100 rows", loss="off")
+    tallies = [
+        replay(Recording.of(query, TABLES), exact.cuts, limits) for query in (QUERY, patient)
+    ]
+    assert tallies[0].produced.tolist() == tallies[1].produced.tolist()
 
 
 def test_the_bytes_are_about_what_the_exact_join_holds(sized: Sizing) -> None:
@@ -289,6 +303,17 @@ def test_bounds_of_the_ceiling_are_kept_apart() -> None:
     assert 80 <= least.too_little < 85  # where it might just be
 
 
+def test_what_the_best_is_refused_for_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any) -> Any:
+        raise PlanError("more results than can be looked at")
+
+    monkeypatch.setattr("penstock.sizing.sizing.ceiling", refuse)
+    found = size(Recording.of(QUERY, TABLES), Request(policies=["oldest"], recalls=[0.5]))
+    assert found.ceiling is None
+    assert found.no_ceiling == "more results than can be looked at"
+    assert found.curves[0].enough[0] is not None
+
+
 # The recommendation.
 
 
@@ -452,6 +477,19 @@ def test_the_plot_has_all_lines(files: list[str], tmp_path: Path) -> None:
 )
 def test_what_cannot_be_done_is_said(files: list[str], arguments: list[str], message: str) -> None:
     assert message in refused(*files, *arguments)
+
+
+def test_all_rows_are_joined_where_there_is_no_key(
+    files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.cli.size.JOINED_ROWS", 1_000)
+    monkeypatch.setattr("penstock.sizing.reading.JOINED_ROWS", 1_000)
+    where = ["--where", "abs(a.v - b.v) <= 1000000000000", "--policy", "oldest"]
+    result = run(*files, *BASE[2:], *where, "--recall", "50")
+    assert result.exit_code == 0, result.output
+    assert "all 6,000 rows are joined" in result.stderr
+    assert "the others a part" not in result.stdout
+    assert "keys cannot be sampled" in refused(*files, *BASE[2:], *where, "--sample", "0.5")
 
 
 def test_one_file_is_no_join(files: list[str]) -> None:

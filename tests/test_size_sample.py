@@ -30,7 +30,7 @@ from penstock.sizing.reading import read_recording
 from penstock.sizing.recording import Whole
 from penstock.sizing.replay import exact_replay
 from penstock.sizing.sample import GROUPS, KeySample, chosen_sample, sample_weights
-from penstock.sizing.size import Request
+from penstock.sizing.sizing import Request
 from penstock.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.stats.heavy_keys import HeavyKeys
 from penstock.workloads import Workload, uniform, zipf

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from rich.table import Table
 
-from penstock.cli.display import consoles, instant, say, short
+from penstock.cli.display import consoles, instant, say
 from penstock.cli.progress import file_progress
-from penstock.cli.source import Source
 from penstock.cli.sources import open_sources, warn_of_early_times
+from penstock.cli.watched import Watched
 from penstock.cli.workload_file import check_writable, write_workload
 from penstock.errors import PlanError
 from penstock.model.duration import format_us
@@ -82,7 +80,7 @@ def measured(query: Query, files: Sequence[FileStream], batch_rows: int) -> Prof
     sources = open_sources(files, batch_rows)
     warn_of_early_times(err, files, sources)
     with file_progress(err, sum(source.size for source in sources)) as update:
-        watched = _Watched(sources, update)
+        watched = Watched(sources, update)
         return profile_streams(
             query, {file.name: watched.batches(at) for at, file in enumerate(files)}
         )
@@ -99,25 +97,6 @@ def _query(request: ProfileRequest) -> Query:
         keys[twin] = file.key
     has_key = all(keys.values())
     return Query(streams, on=keys if has_key else None, where=request.where)
-
-
-class _Watched:
-    """Files that are read, with a progress bar that follows."""
-
-    def __init__(self, sources: Sequence[Source], update: Callable[[int, str], None]) -> None:
-        self._sources = sources
-        self._update = update
-        self._started = time.perf_counter()
-        self._rows = 0
-
-    def batches(self, at: int) -> Iterator[pa.RecordBatch]:
-        """Those of one file."""
-        for batch in self._sources[at].batches:
-            yield batch
-            self._rows += batch.num_rows
-            seconds = max(time.perf_counter() - self._started, 1e-9)
-            behind = sum(source.position() for source in self._sources)
-            self._update(behind, f"{short(self._rows / seconds)} rows/s")
 
 
 def _table(profile: Profile, query: Query) -> Table:

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-import pyarrow as pa
 from rich.console import Console
 
-from penstock.cli.display import consoles, say, short
-from penstock.cli.errors import CommandError, first_line
+from penstock.cli.display import consoles, say
+from penstock.cli.errors import CommandError
 from penstock.cli.profile import FileStream
 from penstock.cli.progress import file_progress, part_progress
 from penstock.cli.size_spark import read_by_spark
 from penstock.cli.size_view import as_json, limits_block, show
 from penstock.cli.source import Source
 from penstock.cli.sources import open_sources, warn_of_early_times
-from penstock.cli.workload_file import check_writable
+from penstock.cli.watched import Watched
+from penstock.cli.workload_file import check_writable, write_whole
 from penstock.model.stream import Stream
 from penstock.sizing.plot import write_plot
 from penstock.sizing.reading import JOINED_ROWS, Streams, read_recording
 from penstock.sizing.recording import Recording
-from penstock.sizing.size import Request, fitting_policies, size
+from penstock.sizing.sizing import Request, fitting_policies, size
 from penstock.window_join import WindowJoin
 
 __all__ = ["SizeRequest", "run_size"]
 
-_POOLS = ("shared", "fixed")
+_POOLS: Final = ("shared", "fixed")
 
 
 @dataclass(frozen=True)
@@ -75,17 +74,16 @@ def run_size(request: SizeRequest) -> None:
         )
     with part_progress(err) as progress:
         found = size(recording, asked, progress)
-    if request.plot is not None:
-        write_plot(found, request.plot)
-    if request.output is not None and found.recommendation is not None:
-        _write(limits_block(found), request.output)
     if request.as_json:
         say(out, as_json(found))
-        return
-    show(out, found)
-    for what, path in (("plot", request.plot), ("limits", request.output)):
-        if path is not None and path.exists():
-            say(err, f"{what} in {path}")
+    else:
+        show(out, found)
+    if request.plot is not None:
+        write_plot(found, request.plot)
+        say(err, f"plot in {request.plot}")
+    if request.output is not None and found.recommendation is not None:
+        write_whole(limits_block(found), request.output)
+        say(err, f"limits in {request.output}")
 
 
 def _query(request: SizeRequest) -> WindowJoin:
@@ -143,40 +141,11 @@ def _read(query: WindowJoin, request: SizeRequest, err: Console) -> Recording:
 
     def streams() -> Streams:
         now = opened.pop() if opened else open_sources(request.files, request.batch_rows)
-        watched = _watched(now, update)
-        return {file.name: watched(source) for file, source in zip(request.files, now, strict=True)}
+        watched = Watched(now, update)
+        return {file.name: watched.batches(at) for at, file in enumerate(request.files)}
 
     schemas = {
         file.name: source.schema for file, source in zip(request.files, sources, strict=True)
     }
     with file_progress(err, sum(source.size for source in sources)) as update:
         return read_recording(query, streams, schemas, share=request.sample, seed=request.seed)
-
-
-def _watched(
-    sources: Sequence[Source], update: Callable[[int, str], None]
-) -> Callable[[Source], Iterator[pa.RecordBatch]]:
-    """The batches of a source, with a progress bar that follows."""
-    started, rows = time.perf_counter(), 0
-
-    def batches(source: Source) -> Iterator[pa.RecordBatch]:
-        nonlocal rows
-        for batch in source.batches:
-            yield batch
-            rows += len(batch)
-            seconds = max(time.perf_counter() - started, 1e-9)
-            behind = sum(each.position() for each in sources)
-            update(behind, f"{short(rows / seconds)} rows/s")
-
-    return batches
-
-
-def _write(text: str, path: Path) -> None:
-    """Write it whole, or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        partial.write_text(text + "\n", encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise CommandError(f"cannot write {str(path)!r}: {first_line(error)}") from error

@@ -16,7 +16,7 @@ from penstock.cli.sparkline import sparkline
 from penstock.sizing.ceiling import Ceiling, Least
 from penstock.sizing.intervals import recall_at
 from penstock.sizing.policy_curve import Enough
-from penstock.sizing.size import Sizing
+from penstock.sizing.sizing import Sizing
 
 __all__ = ["as_json", "limits_block", "show"]
 

@@ -10,7 +10,7 @@ from penstock.cli.errors import CommandError, first_line
 from penstock.errors import PlanError
 from penstock.model.workload import Workload
 
-__all__ = ["check_writable", "read_workload", "write_workload"]
+__all__ = ["check_writable", "read_workload", "write_whole", "write_workload"]
 
 
 def check_writable(path: Path, force: bool) -> None:
@@ -24,10 +24,15 @@ def check_writable(path: Path, force: bool) -> None:
 
 
 def write_workload(workload: Workload, path: Path) -> None:
-    """Write it whole, or not at all."""
+    """As JSON."""
+    write_whole(json.dumps(workload.to_dict(), indent=2), path)
+
+
+def write_whole(text: str, path: Path) -> None:
+    """Write text as a file of lines, whole or not at all."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        partial.write_text(json.dumps(workload.to_dict(), indent=2) + "\n", encoding="utf-8")
+        partial.write_text(f"{text}\n", encoding="utf-8")
         partial.replace(path)
     except OSError as error:
         partial.unlink(missing_ok=True)

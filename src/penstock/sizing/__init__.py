@@ -8,6 +8,6 @@ done (`ceiling`). `size` is the front of it.
 """
 
 from penstock.sizing.recording import Recording
-from penstock.sizing.size import Sizing, size
+from penstock.sizing.sizing import Request, Sizing, size
 
-__all__ = ["Recording", "Sizing", "size"]
+__all__ = ["Recording", "Request", "Sizing", "size"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from penstock.errors import PlanError
 from penstock.sizing.ceiling import Ceiling
 from penstock.sizing.policy_curve import Curve
-from penstock.sizing.size import Sizing
+from penstock.sizing.sizing import Sizing
 
 __all__ = ["write_plot"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,7 +87,11 @@ def curve_of(
     runs = trace(measure, exact.here, recalls)
     if recording.sample is None:
         return _measured(limits.shed, runs, recalls)
-    return _estimated(limits.shed, list(runs.values()), recalls, recording.sample.share)
+    # The fewer tuples are live in a sample, the more their number goes up and down by chance.
+    share = recording.sample.share
+    known_to = float(np.hypot(TOLERANCE, np.sqrt((1 - share) / max(exact.here, 1))))
+    of_sample = _Sampled(share, known_to)
+    return _estimated(limits.shed, list(runs.values()), recalls, of_sample)
 
 
 def _for_sample(recording: Recording, limits: Limits) -> Limits:
@@ -115,14 +120,23 @@ def _measured(policy: str, runs: Mapping[int, _Run], recalls: Sequence[float]) -
     return Curve(policy, points, tuple(enough))
 
 
-def _estimated(policy: str, runs: Sequence[_Run], recalls: Sequence[float], share: float) -> Curve:
+class _Sampled(NamedTuple):
+    """share: of the whole. known_to: see `jackknife`."""
+
+    share: float
+    known_to: float
+
+
+def _estimated(
+    policy: str, runs: Sequence[_Run], recalls: Sequence[float], sampled: _Sampled
+) -> Curve:
     memories = np.stack([run.memories for run in runs], axis=1)  # by estimate and run
     recalled = np.stack([run.recalls for run in runs], axis=1)
     both = list(zip(memories, recalled, strict=True))
     points = []
     for memory, recall in sorted(zip(memories[0], recalled[0], strict=True)):
         others = np.array([recall_at(*each, memory) for each in both])
-        low, high = jackknife(others, share)
+        low, high = jackknife(others, sampled.share)
         points.append(Point(round(memory), float(recall), (max(low, 0.0), min(high, 1.0))))
     enough: list[Enough | None] = []
     for recall in recalls:
@@ -130,6 +144,6 @@ def _estimated(policy: str, runs: Sequence[_Run], recalls: Sequence[float], shar
             enough.append(None)
             continue
         taken = np.array([memory_at(*each, recall) for each in both])
-        interval = jackknife(taken, share, by_factor=True, known_to=TOLERANCE)
+        interval = jackknife(taken, sampled.share, by_factor=True, known_to=sampled.known_to)
         enough.append(Enough(recall, round(float(taken[0])), recall, interval))
     return Curve(policy, tuple(points), tuple(enough))

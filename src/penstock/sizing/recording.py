@@ -87,8 +87,11 @@ class Recording:
             name: table.select(deciding_columns(query, stream))
             for stream, (name, table) in enumerate(given.items())
         }
-        # Else columns that have been left out would be missed.
-        query = replace(query, select=[])
+        # Columns that have been left out must not be missed, and nothing comes late.
+        in_order = [
+            replace(each, lateness="0 seconds", idle_timeout=None) for each in query.streams
+        ]
+        query = replace(query, streams=in_order, select=[])
         binding, intakes = take_in(query, Binding.of(query), slim, 0)
         streams = [
             _prepared(binding, stream, intakes[stream], sample) for stream in range(len(given))

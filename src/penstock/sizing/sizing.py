@@ -115,7 +115,10 @@ def size(
     best = None
     if no_ceiling is None:
         steps.begin("the optimum")
-        best = _ceiling(recording, exact, recalls, asked.pool, steps.tick)
+        try:
+            best = _ceiling(recording, exact, recalls, asked.pool, steps.tick)
+        except PlanError as error:  # what the policies do is known all the same
+            no_ceiling = str(error)
     chosen = _recommend_for(asked, recalls)
     return Sizing(
         recalls,
