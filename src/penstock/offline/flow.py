@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import PlanError
-from penstock.offline.holding import LARGEST_WORTH, Holding
+from penstock.offline.holding import LARGEST_WORTH, Holding, held
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
 
@@ -45,6 +45,8 @@ def best_by_flow(holding: Holding) -> Words:
     """How far each tuple goes in its meetings, so that the most is earned."""
     if not len(holding.at):
         return holding.first.copy()
+    if (held(holding, holding.end) <= holding.room).all():
+        return holding.end.copy()
     from ortools.graph.python import min_cost_flow  # takes a while to load
 
     if int(holding.worth.max()) > LARGEST_WORTH:

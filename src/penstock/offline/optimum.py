@@ -27,8 +27,8 @@ from penstock.state.arena import Words
 __all__ = ["Optimum", "optimum"]
 
 METHODS: Final = ("auto", "per_arrival", "per_match", "prices")
-# Nodes of graphs that a flow is looked for in, by their form: about a minute.
-_LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 700_000}
+# Nodes of graphs that a flow is looked for in, by their form: some seconds to a minute.
+_LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 150_000}
 # The part of a sum of values that may be rounded in a bound that is told as exact.
 _ROUNDED: Final = 1e-9
 
