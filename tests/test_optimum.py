@@ -238,6 +238,40 @@ def test_bounds_are_not_above_the_whole(values: list[float]) -> None:
     assert optimum.produced <= optimum.upper <= optimum.total
 
 
+def test_values_that_a_flow_cannot_count() -> None:
+    """Of one tuple in many results: prices serve, and the flow says so."""
+    others = 20_000
+    tables = {
+        "a": pa.table({"ts": [0, 1, 2], "k": [1] * 3}),
+        "b": pa.table({"ts": range(3, 3 + others), "k": [1] * others}),
+    }
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="1 s")
+
+    def value(results: pa.Table) -> list[float]:
+        return [0.3] * len(results)
+
+    optimum = ps.optimum(query, tables, memory=1, value=value)
+    assert optimum.method == "prices"
+    assert optimum.produced == pytest.approx(0.3 * others)
+    with pytest.raises(ps.PlanError, match="use method='prices'"):
+        ps.optimum(query, tables, memory=1, value=value, method="per_match")
+
+
+@pytest.mark.jit_off
+@pytest.mark.parametrize("method", ["per_arrival", "per_match"])
+def test_keys_of_several_columns_are_equal_as_in_the_join(method: str) -> None:
+    """Zeros of either sign, and times whatever their zone."""
+    streams = [ps.Stream(name, time="ts") for name in NAMES]
+    query = ps.WindowJoin(streams, on=["x", "y"], within="9 us")
+    tables = {
+        name: pa.table(
+            {"ts": [0, 1], "x": [zero, 1.0], "y": pa.array([5, 5], pa.timestamp("us", zone))}
+        )
+        for name, zero, zone in (("a", 0.0, "UTC"), ("b", -0.0, "Europe/Berlin"))
+    }
+    assert ps.optimum(query, tables, memory=9, method=method).total == 2
+
+
 @pytest.mark.jit_off
 def test_text_of_polars_in_results() -> None:
     table = polars.DataFrame({"ts": [1, 2, 3], "k": ["x", "y", "x"], "text": ["1", "2", "3"]})
@@ -307,3 +341,16 @@ def test_the_example_in_the_documentation_is_true(capsys: pytest.CaptureFixture[
     promised = re.findall(r"^print\(.*\)  # (.*)$", code, re.MULTILINE)
     for line, promise in zip(capsys.readouterr().out.splitlines(), promised, strict=True):
         assert promise.startswith(line)
+
+
+@pytest.mark.jit_off
+def test_what_is_told_in_a_line() -> None:
+    table = pa.table({"ts": [0, 1], "k": [1, 1]})
+    query = ps.WindowJoin([ps.Stream(name, time="ts") for name in NAMES], on="k", within="9 us")
+    tables = dict.fromkeys(NAMES, table)
+    assert str(ps.optimum(query, tables, memory=1)) == "at most 3 of 4 results (75.0%)"
+    told = ps.optimum(query, tables, memory=1, value=lambda results: [0.5] * results.num_rows)
+    assert str(told) == "at most 1.5 of 2 (75.0%)"
+    assert str(ps.Optimum(1, 2, 1_000, {}, "prices")) == (
+        "at most 2, at least 1 of 1,000 results (0.1% to 0.2%)"
+    )

@@ -153,6 +153,7 @@ def test_pools(pool: Any, complaint: str) -> None:
         ("a.v + b.v", "value.*one stream"),
         ("a.nothing", "value.*'nothing'.*'a'"),
         ("a.text", "value.*number.*string"),
+        (lambda results: pa.array(["7"] * results.num_rows), "value.*number.*string"),
         ("a.v +", "value"),
         (7, "value.*7"),
     ],

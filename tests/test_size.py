@@ -425,6 +425,14 @@ def test_the_command_gives_a_table_and_limits_that_run(
     assert block == written.read_text()[written.read_text().index("limits:") :]
     told = dict(line.strip().split(": ") for line in block.splitlines()[1:])
     assert recall_of(QUERY, TABLES, ps.Limits(**told)) > 0.94
+    # And with the command, which reads the files in pieces.
+    joining = ["--on", "k", "--left-time", "ts", "--right-time", "ts", *BASE[-2:]]
+    limits = ["--memory", told["memory"], "--shed", told["shed"]]
+    result = CliRunner().invoke(
+        app, ["join", *files, *joining, *limits, "-o", str(tmp_path / "joined.parquet")]
+    )
+    assert result.exit_code == 0, result.output
+    assert float(re.findall(r"recall ([\d.]+)%", result.output)[0]) >= 94
     assert "exists already" in refused(*files, *BASE, "-o", str(written))
 
 
@@ -473,6 +481,7 @@ def test_the_plot_has_all_lines(files: list[str], tmp_path: Path) -> None:
         ([*BASE[:4], "--within", "10 rows"], "count tuples"),
         ([*BASE, "--how", "left"], "no tuples can be dropped"),
         ([*BASE, "--on", "nobody"], "has no column 'nobody'"),
+        ([*BASE, "--plot", "x", "-o", "x"], "would be both the plot and the limits"),
     ],
 )
 def test_what_cannot_be_done_is_said(files: list[str], arguments: list[str], message: str) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from benchmarks.static import recurrence
 from penstock.shedding.static import grid, sides, total
+from penstock.shedding.static.prices import Prices
 from penstock.workloads.keys import ZipfKeys
 
 pytestmark = pytest.mark.jit_off
@@ -122,6 +123,47 @@ def test_it_does_not_depend_on_where_the_search_begins(
     assert of_total.joined == most_of_total(left, right, sum(keep))
 
 
+def most_of_sides(left: Counts, right: Counts, keep: tuple[int, int]) -> int:
+    """The table of the paper: every number of tuples of every key, for all numbers kept at once."""
+    table = np.zeros((keep[0] + 1, keep[1] + 1), np.int64)
+    for m, n in zip(left, right, strict=True):
+        grown = table.copy()
+        for x in range(1, min(m, keep[0]) + 1):
+            for y in range(1, min(n, keep[1]) + 1):
+                np.maximum(grown[x:, y:], table[:-x, :-y] + x * y, out=grown[x:, y:])
+        table = grown
+    return int(table[keep])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_table_over_both_sides_at_any_prices(seed: int) -> None:
+    """Prices only say what need not be looked at: none may hide the best choice, or one that is no
+    better than what is known."""
+    random = np.random.default_rng(seed)
+    in_part = [0, 0, 0]
+    for _ in range(120):
+        left, right = random.integers(1, random.integers(2, 10), (2, random.integers(1, 8)))
+        keep = int(random.integers(1, left.sum() + 1)), int(random.integers(1, right.sum() + 1))
+        best = most_of_sides(left.tolist(), right.tolist(), keep)
+        m, n = np.minimum(left, keep[0]), np.minimum(right, keep[1])
+        prices = Prices.of(left, right, keep)
+        if random.random() < 0.5:
+            prices = prices._replace(left=random.random() * 9, right=random.random() * 9)
+        search = sides._Search(m, n, keep, prices)
+        assert search.by_grid(best) is None
+        found = search.by_grid(best - 1 - int(random.integers(0, best)))
+        assert found is not None
+        assert (found[0] * found[1]).sum() == best
+        parts = []
+        for kept, there, most in zip(found, (m, n), keep, strict=True):
+            assert (kept <= there).all()
+            assert kept.sum() <= most
+            parts.append((kept > 0) & (kept < there))
+        for number, which in enumerate((parts[0], parts[1], parts[0] & parts[1])):
+            in_part[number] += int(which.any())
+    assert min(in_part) > 0
+
+
 def drawn(skew: float, seed: int, tuples: int = 50_000, keys: int = 1_000) -> list[Any]:
     """Two relations whose keys are drawn independently, by one law."""
     random = np.random.default_rng(seed)
@@ -151,6 +193,19 @@ def test_keys_that_are_alike_take_no_time() -> None:
     assert ps.static.truncate(counts, counts, keep=5_050).joined == 50 * 2500 + 25 * 25
     ones = [1] * 20_000
     assert ps.static.truncate(ones, ones, keep=9_999).joined == 4_999
+
+
+@pytest.mark.parametrize(
+    ("skew", "shuffled"), [(0.25, True), (0.5, False), (0.75, True), (0.75, False), (1, True)]
+)
+def test_so_many_of_each_side_in_the_papers_setting(skew: float, shuffled: bool) -> None:
+    """The best choice is found there, and the greedy one is close."""
+    left, right = drawn(skew, seed=1)
+    if shuffled:
+        right = np.random.default_rng(2).permutation(right)
+    best = ps.static.truncate(left, right, keep=(5_000, 5_000))
+    greedy = ps.static.truncate(left, right, keep=(5_000, 5_000), method="node_degree")
+    assert 0.97 * best.joined <= greedy.joined <= best.joined
 
 
 def test_node_degree_alone_would_keep_too_few() -> None:

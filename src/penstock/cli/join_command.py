@@ -12,7 +12,7 @@ from rich.console import Console
 
 from penstock.cli.display import consoles, lateness_text, say, short
 from penstock.cli.errors import CommandError
-from penstock.cli.join_files import LIMITED_PIECE_ROWS, Side, Totals, join_files
+from penstock.cli.join_files import Side, Totals, join_files
 from penstock.cli.losses import loss_lines, warn_of_loss
 from penstock.cli.output import Output
 from penstock.cli.progress import file_progress
@@ -66,9 +66,8 @@ def run_join(request: JoinRequest) -> int:
     )
     outputs = _outputs(request)
     sources = open_sources(request.sides, request.batch_rows)
-    most_rows = request.batch_rows if request.limits is None else LIMITED_PIECE_ROWS
     sides = [
-        Side(asked.name, asked.time, source, most_rows)
+        Side(asked.name, asked.time, source, request.batch_rows)
         for asked, source in zip(request.sides, sources, strict=True)
     ]
     out, err = consoles()
@@ -84,7 +83,7 @@ def run_join(request: JoinRequest) -> int:
                 limits=request.limits,
             )
         )
-        totals = join_files(join, sides, files[0], late, report)
+        totals = join_files(join, sides, files[0], late, report, request.limits is not None)
         metrics = join.metrics
     elapsed = time.perf_counter() - started
     if not request.quiet:

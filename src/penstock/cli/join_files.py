@@ -1,13 +1,16 @@
 """Two files pushed through a join in step with their event time.
 
-The next batch always comes from the side whose newest event time is behind. So neither
+Without limits the next batch comes from the side whose newest event time is behind. So neither
 window holds more than its length and a batch or so, and rows in order are never late.
 A side that has ended no longer holds back the watermark.
 
 A common key can make millions of results out of a batch, and they all come at once. So a
 batch is pushed in pieces, small at first, that grow while few results come of them. Lost
-results count too, so that the pieces are the same whatever memory a join is limited to. And
-they stay small there: what one side is ahead by takes memory from what can match now.
+results count too, so that the pieces are the same whatever memory a join is limited to.
+
+Under limits what one side is ahead by would take memory from what can match now. So both are
+pushed together there, up to a time that both have reached, and pieces are small beside what is
+held, which tells the closer how much memory would have been enough.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from penstock.cli.source import Source
 from penstock.runtime.intake import MAX_TS
 from penstock.runtime.join import Join
 
-__all__ = ["LIMITED_PIECE_ROWS", "Side", "Totals", "join_files"]
+__all__ = ["Side", "Totals", "join_files"]
 
-LIMITED_PIECE_ROWS: Final = 1024  # more are hardly faster
+_LIMITED_PIECE_ROWS: Final = (64, 1024)  # fewer are slow, more are hardly faster
+_LIMITED_PIECE_PART: Final = 16  # of what is held
 _FIRST_PIECE_ROWS: Final = 256
 _RESULTS_AT_ONCE: Final = 1 << 20
 
@@ -54,12 +58,21 @@ class Side:
     rest: pa.RecordBatch | None = None
     piece_rows: int = _FIRST_PIECE_ROWS
 
-    def next_piece(self) -> pa.RecordBatch | None:
-        """The rows to push next, None at the end."""
-        rest = self.rest or next(self.source.batches, None)
-        if rest is None:
-            return None
-        piece, self.rest = rest.slice(0, self.piece_rows), rest.slice(self.piece_rows)
+    def read(self) -> bool:
+        """See to it that there are rows to push; whether there are any more."""
+        self.rest = self.rest or next(self.source.batches, None)
+        return self.rest is not None
+
+    def next_rows(self) -> pa.RecordBatch:
+        """The rows to push next, of those that were read."""
+        if self.rest is None:
+            raise AssertionError("nothing was read")
+        return self.rest.slice(0, self.piece_rows)
+
+    def take(self, rows: int) -> pa.RecordBatch:
+        """The next so many rows, for good."""
+        piece = self.next_rows().slice(0, rows)
+        self.rest = self.rest.slice(len(piece)) if self.rest else None
         return piece
 
     def saw(self, batch: pa.RecordBatch, results: int) -> None:
@@ -97,6 +110,7 @@ def join_files(
     results: Output,
     late: Mapping[str, Output],
     report: Callable[[Totals], None],
+    is_limited: bool = False,
 ) -> Totals:
     """Read both files to their ends; `report` is called after every piece.
 
@@ -120,18 +134,56 @@ def join_files(
         report(totals)
 
     while running := [side for side in sides if not side.ended]:
-        side = min(running, key=lambda side: (side.newest_us is not None, side.newest_us or 0))
-        piece = side.next_piece()
-        if piece is None:
-            side.ended = True
-            took(join.advance(side.name, MAX_TS))
+        if is_limited:
+            low, high = _LIMITED_PIECE_ROWS
+            most_rows = min(max(totals.held // _LIMITED_PIECE_PART, low), high)
+            for side in running:
+                side.most_rows = most_rows
+                side.piece_rows = min(side.piece_rows, most_rows)
         else:
-            totals.enough_rows = max(totals.enough_rows, totals.held + piece.num_rows)
+            running = [_behind(running)]
+        for side in running:
+            if not side.read():
+                side.ended = True
+                took(join.advance(side.name, MAX_TS))
+        pieces = _pieces([side for side in running if not side.ended])
+        if pieces:
+            rows = sum(len(piece) for _, piece in pieces)
+            totals.enough_rows = max(totals.enough_rows, totals.held + rows)
             before = totals.due
-            took(join.push({side.name: piece}))
-            side.saw(piece, totals.due - before)
+            took(join.push({side.name: piece for side, piece in pieces}))
+            for side, piece in pieces:
+                side.saw(piece, totals.due - before)
     took(join.finish())
     return totals
+
+
+def _behind(sides: Sequence[Side]) -> Side:
+    """The one whose newest event time is the least."""
+    return min(sides, key=lambda side: (side.newest_us is not None, side.newest_us or 0))
+
+
+def _pieces(sides: Sequence[Side]) -> list[tuple[Side, pa.RecordBatch]]:
+    """The next rows of each, up to a time that the next rows of all reach."""
+    if len(sides) < 2:
+        return [(side, side.take(side.piece_rows)) for side in sides]
+    ahead = [(side, _ahead_us(side.next_rows().column(side.time))) for side in sides]
+    reached = min(int(times.max()) for _, times in ahead)
+    pieces = []
+    for side, times in ahead:
+        later = times > reached
+        rows = int(later.argmax()) if later.any() else len(times)
+        if rows:
+            pieces.append((side, side.take(rows)))
+    return pieces
+
+
+def _ahead_us(column: pa.Array) -> npt.NDArray[np.int64]:
+    """The times of rows that the join has not checked: what it will refuse is not refused here."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us", column.type.tz), safe=False).cast(pa.int64())
+    times: npt.NDArray[np.int64] = column.fill_null(0).to_numpy(zero_copy_only=False)
+    return times
 
 
 def _times_us(column: pa.Array) -> npt.NDArray[np.int64]:

@@ -57,6 +57,10 @@ def run_size(request: SizeRequest) -> None:
     """Do it, and show what came of it."""
     query = _query(request)
     asked = _asked(query, request)
+    if request.plot is not None and request.plot == request.output:
+        raise CommandError(
+            f"{str(request.plot)!r} would be both the plot and the limits; name another file for one"
+        )
     for path in (request.plot, request.output):
         if path is not None:
             check_writable(path, request.force)

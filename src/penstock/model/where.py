@@ -179,7 +179,8 @@ class _Reader:
         """An expression over one stream at most."""
         expression = self._expression(node)
         if len({column.stream for column in expression.columns}) > 1:
-            self._refuse(node, "a side of a comparison may use the columns of one stream only")
+            part = "a side of a comparison" if self._what == "where" else f"{self._what}="
+            self._refuse(node, f"{part} may use the columns of one stream only")
         return expression
 
     def _expression(self, node: Node) -> Expression:

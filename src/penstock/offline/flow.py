@@ -24,11 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from penstock.offline.holding import LARGEST_WORTH, Holding
+from penstock.errors import PlanError
+from penstock.offline.holding import LARGEST_WORTH, Holding, held
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
 
-__all__ = ["best_by_flow", "flow_size"]
+__all__ = ["FlowRangeError", "best_by_flow", "flow_size"]
+
+
+class FlowRangeError(PlanError):
+    """A graph in which values and the number of nodes are too large together."""
 
 
 def flow_size(holding: Holding) -> int:
@@ -40,6 +45,8 @@ def best_by_flow(holding: Holding) -> Words:
     """How far each tuple goes in its meetings, so that the most is earned."""
     if not len(holding.at):
         return holding.first.copy()
+    if (held(holding, holding.end) <= holding.room).all():
+        return holding.end.copy()
     from ortools.graph.python import min_cost_flow  # takes a while to load
 
     if int(holding.worth.max()) > LARGEST_WORTH:
@@ -67,6 +74,12 @@ def best_by_flow(holding: Holding) -> Words:
     supplies = np.diff(np.concatenate([[0], line_room, [0]]))
     flow.set_nodes_supplies(np.arange(line + 1), supplies)
     status = flow.solve()
+    if status == flow.BAD_COST_RANGE:
+        raise FlowRangeError(
+            "what all results on the way of a flow are worth is more than it can count, for values "
+            f"of {int(holding.worth.max()).bit_length()} bits and {flow_size(holding):,} nodes; "
+            "use method='prices'"
+        )
     if status != flow.OPTIMAL:
         raise AssertionError(f"the flow has no optimum: {status}")
     following = np.zeros(len(meets), np.int64)

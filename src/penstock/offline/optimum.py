@@ -13,7 +13,7 @@ from penstock.errors import PlanError, QueryError
 from penstock.model.query import Query
 from penstock.offline.by_arrival import is_by_arrival, met_by_arrival
 from penstock.offline.by_match import met_by_match
-from penstock.offline.flow import best_by_flow, flow_size
+from penstock.offline.flow import FlowRangeError, best_by_flow, flow_size
 from penstock.offline.holding import earned, held, pooled
 from penstock.offline.matches import Matches, matches_of
 from penstock.offline.met import Met
@@ -27,8 +27,8 @@ from penstock.state.arena import Words
 __all__ = ["Optimum", "optimum"]
 
 METHODS: Final = ("auto", "per_arrival", "per_match", "prices")
-# Nodes of graphs that a flow is looked for in, by their form: about a minute.
-_LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 700_000}
+# Nodes of graphs that a flow is looked for in, by their form: some seconds to a minute.
+_LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 150_000}
 # The part of a sum of values that may be rounded in a bound that is told as exact.
 _ROUNDED: Final = 1e-9
 
@@ -66,11 +66,13 @@ class Optimum:
         return self.upper / self.total if self.total else 1.0
 
     def __str__(self) -> str:
-        most = f"{self.produced:,} of {self.total:,}"
+        counts = all(isinstance(each, int) for each in (self.produced, self.upper, self.total))
+        form, what = (",", " results") if counts else (",.6g", "")
+        most = f"{self.produced:{form}} of {self.total:{form}}"
         if self.is_exact:
-            return f"at most {most} results ({self.recall:.1%})"
+            return f"at most {most}{what} ({self.recall:.1%})"
         share = f"{self.recall:.1%} to {self.recall_upper:.1%}"
-        return f"at most {self.upper:,}, at least {most} results ({share})"
+        return f"at most {self.upper:{form}}, at least {most}{what} ({share})"
 
 
 def optimum(  # noqa: PLR0913  # by keyword only
@@ -170,16 +172,17 @@ def _solved(met: Met, rooms: Sequence[Words], form: str, method: str) -> _Solved
     parts = [met.streams] if shared else [(each,) for each in met.streams]
     holdings = [pooled(part, room) for part, room in zip(parts, rooms, strict=True)]
     is_large = any(flow_size(each) > _LARGEST_FLOW[form] for each in holdings)
-    if method == "prices" or (method == "auto" and is_large):
+    decided, upper, total = None, 0, 0
+    if method != "prices" and not (method == "auto" and is_large):
+        try:
+            decided = [best_by_flow(each) for each in holdings]
+        except FlowRangeError:
+            if method != "auto":
+                raise
+    if decided is None:
         bounds = [priced(each) for each in holdings]
-        decided, upper, form = (
-            [each.until for each in bounds],
-            sum(b.upper for b in bounds),
-            "prices",
-        )
-    else:
-        decided, upper = [best_by_flow(each) for each in holdings], 0
-    total = 0
+        decided, upper = [each.until for each in bounds], sum(each.upper for each in bounds)
+        form = "prices"
     for each, until in zip(holdings, decided, strict=True):
         # Whoever decided: what is told can be had.
         if (held(each, until) > each.room).any() or (until > each.end).any():

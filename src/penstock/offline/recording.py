@@ -23,12 +23,13 @@ from penstock.engine.residual import bound
 from penstock.errors import InputError, QueryError, TimestampError
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
+from penstock.model.keys import KeyKind
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, Window
 from penstock.offline.changing import Lengths, parse_lengths
 from penstock.runtime.intake import as_table, take_in
 from penstock.state.arena import Words
-from penstock.state.keys import as_kind
+from penstock.state.keys import as_kind, key_words
 
 __all__ = ["Recording", "Tuples", "read_recording"]
 
@@ -190,19 +191,26 @@ def _keys(binding: Binding, arrivals: list[Arrivals]) -> list[Words]:
         number = np.unique(words, return_inverse=True)[1]
     else:
         for column, kind in enumerate(binding.key_kinds):
-            values = pa.concat_arrays(
-                [
-                    as_kind(each.columns[binding.query.keys[stream][column]], kind)
-                    for stream, each in enumerate(arrivals)
-                ]
-            )
-            codes = values.dictionary_encode(null_encoding="encode").indices.to_numpy()
+            values = [
+                each.columns[binding.query.keys[stream][column]]
+                for stream, each in enumerate(arrivals)
+            ]
+            codes = _codes(values, kind)
             number = np.unique(number * (len(number) + 1) + codes, return_inverse=True)[1]
     numbers = [number[: sizes[0]], number[sizes[0] :]]
     return [
         each if released.mute is None else np.where(released.mute, -1, each)
         for each, released in zip(numbers, arrivals, strict=True)
     ]
+
+
+def _codes(arrays: list[pa.Array], kind: KeyKind) -> Words:
+    """Numbers that are equal for equal values of a key's column."""
+    if kind.exact:
+        words = np.concatenate([key_words([each], [kind], len(each))[0] for each in arrays])
+        return np.unique(words, return_inverse=True)[1]
+    values = pa.concat_arrays([as_kind(each, kind) for each in arrays])
+    return values.dictionary_encode(null_encoding="encode").indices.to_numpy()
 
 
 def _ends(window: Window, ts: Words) -> Words:

@@ -20,6 +20,7 @@ from penstock.engine.padding import event_times
 from penstock.engine.residual import evaluated
 from penstock.errors import InputError, PlanError, SchemaError, UdfError
 from penstock.model.binding import EVENT_TIME, Binding
+from penstock.model.keys import is_text
 from penstock.model.query import Query
 from penstock.model.where import parse_expression
 from penstock.offline.holding import LARGEST_WORTH
@@ -114,6 +115,8 @@ def _checked(found: Any, results: int) -> Floats:
     advice = "value must give a number, 0 or more, for each result"
     try:
         array = found if isinstance(found, pa.Array | pa.ChunkedArray) else pa.array(found)
+        if is_text(array.type):
+            raise TypeError("text is no number, even if it looks like one")
         floats = array.cast(pa.float64(), safe=False)
     except (pa.ArrowException, TypeError, ValueError):
         got = f"those of type {found.type}" if isinstance(found, pa.Array) else repr(found)[:80]

@@ -1,8 +1,8 @@
 """The ceiling: the recall that the best of all policies could have had, and the memory it takes.
 
 It is known of inner joins of two streams. Bounds are looked for, a recall that can be had and one
-that cannot be exceeded: they are close, and take far less time than what is exact. It is done at a
-few sizes of memory only, for each takes longer than a run of the join.
+that cannot be exceeded: they are close, and take far less time than what is exact. It is done at
+the sizes of memory that all policies are measured at, so that it is seen to be above them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any, Final
 
 from penstock.model.query import Query
 from penstock.offline.optimum import optimum
-from penstock.sizing.curve import trace
+from penstock.sizing.curve import GRID, trace
 from penstock.sizing.intervals import Interval
 
 __all__ = ["Ceiling", "CeilingPoint", "Least", "ceiling", "ceiling_curve", "why_no_ceiling"]
 
-_GRID: Final = (0.05, 0.1, 0.2, 0.35, 0.6)
 _TOLERANCE: Final = 0.02
 
 
@@ -72,7 +71,7 @@ def ceiling_curve(best: Callable[[int], Interval], need: int, recalls: Sequence[
         recall, upper = best(memory)
         return CeilingPoint(memory, recall, upper)
 
-    points = tuple(trace(measure, need, recalls, _GRID, _TOLERANCE).values())
+    points = tuple(trace(measure, need, recalls, GRID, _TOLERANCE).values())
     least = [
         Least(
             recall,

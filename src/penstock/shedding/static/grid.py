@@ -1,295 +1,307 @@
 """The best k_left and k_right tuples by a table over both: for when too many choices come close.
 
-The knapsack of whole components is a table with a cell for each number of tuples of either side.
-What is in part comes on top of it, at the end only: (x, n), (m, y), both, or (x, y), of kinds
-whose loss by the prices is within the gap. That such a component is not also among the whole ones
-is left open at first, which gives at least the best. If the choice then found has one too often,
-its kind is either not in part in that way, or a copy of it is set aside: these cases are gone
-through in the same way, the best first, until the best one is in order.
+Components are gone through in order of falling n. The one whose left side is in part, (x, n), has
+the fewest of the right side of all that are kept (`in_part.py`): so it comes last, after the one of
+which the right side is in part, (m, y), of which more than n are kept, and after all whole ones.
+What it goes with has been made without it, and it is looked at in the cells only to which it leaves
+no room. That takes two tables: of whole components, and of these and one with its right side in
+part.
 
-Kinds that lose more than the gap when they are empty are whole, and take no part in it but for a
-copy in part.
+For a component with both sides in part, (x, y), a table without it is needed. It is looked at with
+the whole table first, in which it may be whole as well. That gives at least the best, and is seldom
+better than what has been found; for those of which it is, tables without each are made, by halves.
 
-O(t * k_left * k_right) at most for the t other kinds, once and for each kind set aside, where the
-table of the paper takes O(c * k_left * k_right * m * n).
+O(t * k_left * k_right) for the t kinds that could be either way, times log k for those that could
+be in part; the table of the paper takes O(c * k_left * k_right * m * n).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from penstock.errors import PlanError
+from penstock.shedding.static.cells import (
+    Cells,
+    Part,
+    Room,
+    Tables,
+    Whole,
+    add_whole,
+    table_of,
+    taken_of,
+)
 from penstock.shedding.static.components import Ints, bundles
-from penstock.shedding.static.special import inside
+from penstock.shedding.static.in_part import InPart, Priced
 
 __all__ = ["SMALL", "Grid"]
 
-SMALL: Final = 1 << 28  # of all steps: less than a second
-_MOST_CELLS: Final = 1 << 31  # of all steps: some seconds
-_MOST_PAIRS: Final = 1 << 25
-_CELLS_A_PAIR: Final = 32  # that take as long
-_LEFT, _RIGHT, _BOTH = range(3)
+SMALL: Final = 1 << 28  # of one table for all kinds: about a second
+_MOST_CELLS: Final = 1 << 32  # of all steps: some seconds
+_MOST_CELLS_OF_ONE: Final = 1 << 25
 
-_Item = tuple[int, int]  # a kind, and how many copies of it
-_Role = tuple[int, int]  # a kind, and which of its sides is in part
-_Part = tuple[int, int, int, int]  # which side is in part, the kind, and what is kept of either
+_Copies = list[list[tuple[int, int]]]  # by kind, what is kept of its copies
 
 
-class _Parts(NamedTuple):
-    """Components in part, of one role, in order of their losses."""
+class _Kept(NamedTuple):
+    """A component in part, and how much is kept of it."""
 
-    kind: Ints
-    x: Ints  # tuples kept
-    y: Ints
-    left: Ints  # and what that takes of the room
-    right: Ints
-    joined: Ints
-    loss: npt.NDArray[np.float64]
-
-    def rows(self, rows: Ints | npt.NDArray[np.bool_]) -> _Parts:
-        return _Parts(
-            self.kind[rows],
-            self.x[rows],
-            self.y[rows],
-            self.left[rows],
-            self.right[rows],
-            self.joined[rows],
-            self.loss[rows],
-        )
-
-    def part(self, role: int, row: int) -> _Part:
-        return role, int(self.kind[row]), int(self.x[row]), int(self.y[row])
+    kind: int
+    x: int
+    y: int
 
 
 class _Found(NamedTuple):
+    """The most pairs, without what is there anyway; and the component in part that comes last."""
+
     joined: int
-    parts: tuple[_Part, ...]
+    last: _Kept | None
 
 
 class Grid:
-    """Kinds K(m, n) with copies, what is kept of each side, their prices, and the gap."""
+    """Kinds of components, what is kept of each side, and the gap. spent: cells that have been gone
+    through, also for other gaps."""
 
-    def __init__(
-        self,
-        kinds: tuple[Ints, Ints, Ints],
-        keep: tuple[int, int],
-        prices: tuple[float, float],
-        gap: float,
-    ) -> None:
-        self.m, self.n, self.copies = kinds
-        self.keep, self.prices = keep, prices
-        self.profit = self.m * self.n - prices[0] * self.m - prices[1] * self.n
+    def __init__(self, kinds: Priced, keep: Room, gap: float, spent: int = 0) -> None:
+        self.m, self.n, self.copies = kinds.m, kinds.n, kinds.copies
+        self.keep, self.spent = keep, spent
+        self.near = InPart(kinds, gap)
+        there = np.where(self.near.fixed, self.copies, 0)
+        self.base = int(there @ (self.m * self.n))
+        self.room = (
+            min(keep[0] - int(there @ self.m), self._most_used(self.m)),
+            min(keep[1] - int(there @ self.n), self._most_used(self.n)),
+        )
+        self.cells = (self.room[0] + 1) * (self.room[1] + 1) * (int(self.near.is_whole.sum()) + 1)
+        largest = int((self.copies * self.m * self.n).sum())
+        largest += int(self.m.max()) * (keep[1] + 2 * int(self.n.max()))
+        self.dtype: type[Any] = np.int32 if largest <= np.iinfo(np.int32).max // 4 else np.int64
 
-        self.gap = gap
-        self.spent = 0
-        # Whole in any case, but for a copy in part; the others of small loss are in the table.
-        self.fixed = self.profit > gap
-        self.wholes = np.flatnonzero(~self.fixed & (-self.profit <= gap))
-        whole = np.where(self.fixed, self.copies, 0)
-        self.base = int(whole @ (self.m * self.n))
-        self.room = keep[0] - int(whole @ self.m), keep[1] - int(whole @ self.n)
-        self.cells = (self.room[0] + 1) * (self.room[1] + 1) * (len(self.wholes) + 1)
-
-    def better_than(self, known: int) -> list[list[tuple[int, int]]] | None:
+    def better_than(self, known: int) -> _Copies | None:
         """By kind, what is kept of its copies; or None if what is known is the best."""
-        gap = self.gap
-        if min(self.room) < 0:  # no choice loses as little
+        self._make_room()
+        if min(self.most_room) < 0:  # no choice loses as little
             return None
-        self._spend(self.cells)
-        self.parts = [self._of_one_side(_LEFT), self._of_one_side(_RIGHT), self._of_both_sides()]
-        # A part of a kind that is whole in any case makes room.
-        self.most_room = (
-            self.room[0] - min(int(parts.left.min(initial=0)) for parts in self.parts),
-            self.room[1] - min(int(parts.right.min(initial=0)) for parts in self.parts),
+        near = self.near
+        order = np.flatnonzero(
+            near.is_whole | (near.left[0] <= near.left[1]) | (near.right[0] <= near.right[1])
         )
-        tables: dict[tuple[_Item, ...], Ints] = {}
-        heap: list[tuple[int, int, dict[int, int], frozenset[_Role]]] = []
-        seen = set()
+        self.order: list[int] = order[np.argsort(-self.n[order], kind="stable")].tolist()
+        found, table = self._one_after_the_other(_Found(known - self.base, None))
+        found = self._with_both_in_part(found, table)
+        if found.joined <= known - self.base:
+            return None
+        return self._kept(*self._chosen(found))
 
-        def consider(aside: dict[int, int], banned: frozenset[_Role]) -> None:
-            case = tuple(sorted(aside.items())), banned
-            if case in seen:
-                return
-            seen.add(case)
-            if case[0] not in tables:
-                if tables:
-                    self._spend(self.cells)
-                tables[case[0]] = self._table(self._items(aside))
-            found = self._closed(tables[case[0]], banned, gap)
-            if found.joined > known:
-                heappush(heap, (-found.joined, len(seen), aside, banned))
-                results[len(seen)] = found
+    def _most_used(self, sizes: Ints) -> int:
+        """How many tuples of a side all that may be whole or not has, and two in part."""
+        free = np.where(self.near.fixed, 0, sizes)
+        whole = np.where(self.near.is_whole, self.copies, 0)
+        return int(whole @ free) + 2 * int(free.max())
 
-        results: dict[int, _Found] = {}
-        consider({}, frozenset())
-        while heap:
-            _, number, aside, banned = heappop(heap)
-            found = results.pop(number)
-            whole = self._taken(self._items(aside), found)
-            used = Counter(part[1] for part in found.parts)
-            wrong = [
-                kind
-                for kind in used
-                if not used[kind] <= used[kind] + whole[kind] <= self.copies[kind]
-            ]
-            if not wrong:
-                return self._kept(whole, found)
-            kind = wrong[0]
-            for role, of, *_ in found.parts:
-                if of == kind:
-                    consider(aside, banned | {(kind, role)})
-            if not self.fixed[kind] and aside.get(kind, 0) < used[kind] <= self.copies[kind]:
-                consider({**aside, kind: used[kind]}, banned)
-        return None
+    def _make_room(self) -> None:
+        """A part of a component that is there anyway makes room."""
+        near = self.near
+        left, right = [0], [0]
+        for kind in np.flatnonzero(near.fixed).tolist():
+            m, n = int(self.m[kind]), int(self.n[kind])
+            if near.left[0][kind] <= near.left[1][kind]:
+                left.append(m - int(near.left[0][kind]))
+            part = self._part(kind)
+            if part is not None:
+                right.append(-part.low)
+            if near.in_both[kind]:
+                x, y = near.inside(kind)
+                left.append(m - int(x.min(initial=m)))
+                right.append(n - int(y.min(initial=n)))
+        self.extra = max(right)
+        self.most_room = self.room[0] + max(left), self.room[1] + self.extra
 
-    def _spend(self, cells: int) -> None:
-        """So that no call takes minutes."""
-        self.spent += cells
-        if self.spent > _MOST_CELLS:
-            raise PlanError(
-                f"the best {self.keep[0]:,} and {self.keep[1]:,} tuples are among more choices "
-                f"than can be gone through, got {len(self.wholes):,} kinds of keys that come "
-                f"close; choose method='node_degree', or give one number for both sides together"
-            )
+    # --- one component after the other ------------------------------------------------------------
 
-    def _items(self, aside: dict[int, int]) -> list[_Item]:
-        return [
-            (kind, part)
-            for kind in self.wholes.tolist()
-            for part in bundles(int(self.copies[kind]) - aside.get(kind, 0))
-        ]
+    def _one_after_the_other(self, found: _Found) -> tuple[_Found, Cells]:
+        """The most with at most one component in part on each side; and the table of whole ones."""
+        self._spend(self._steps(), self.most_room)
+        tables = Tables(self.most_room, self.dtype)
+        for kind in self._added(tables):
+            x = np.arange(self.near.left[0][kind], self.near.left[1][kind] + 1)
+            parts = x, np.full_like(x, self.n[kind])
+            found = self._with(found, tables.part, kind, parts, tables.extra)
+        row, column = self.room[0], self.room[1] + tables.extra
+        if min(row, column) >= 0 and tables.part[row, column] > found.joined:
+            found = _Found(int(tables.part[row, column]), None)
+        return found, tables.whole
 
-    def _table(self, items: list[_Item], upto: tuple[int, int] | None = None) -> Ints:
-        rows, columns = upto or self.most_room
-        small = int((self.copies * self.m * self.n).sum()) <= np.iinfo(np.int32).max
-        table: Ints = np.zeros((rows + 1, columns + 1), np.int32 if small else np.int64)
-        for item in items:
-            self._add(table, item)
-        return table
+    def _added(self, tables: Tables) -> Iterator[int]:
+        """Adds all kinds in their order. Each is given when there is a copy of it to come, for that
+        may be the last one."""
+        for kind in self.order:
+            for item in self._wholes(kind, less=1):
+                tables.add(item)
+            yield kind
+            last = self._item(kind) if self.near.is_whole[kind] else None
+            part = self._part(kind)
+            if part is not None:
+                tables.add_either(last, part)
+            elif last is not None:
+                tables.add(last)
 
-    def _add(self, table: Ints, item: _Item) -> None:
-        kind, part = item
-        m, n = part * int(self.m[kind]), part * int(self.n[kind])
-        if m < table.shape[0] and n < table.shape[1]:
-            joined = part * int(self.m[kind] * self.n[kind])
-            np.maximum(table[m:, n:], table[:-m, :-n] + joined, out=table[m:, n:])
+    def _wholes(self, kind: int, less: int = 0) -> list[Whole]:
+        """The components of a kind that may be whole or not, so many copies less."""
+        copies = int(self.copies[kind]) - less if self.near.is_whole[kind] else 0
+        return [self._item(kind, part) for part in bundles(copies)]
 
-    def _of_one_side(self, role: int) -> _Parts:
-        sizes, others = (self.m, self.n) if role == _LEFT else (self.n, self.m)
-        number = sizes - 1
-        kind = np.repeat(np.arange(len(sizes)), number)
-        part = np.arange(len(kind)) - np.repeat(np.cumsum(number) - number, number) + 1
-        x, y = (part, others[kind]) if role == _LEFT else (others[kind], part)
-        return self._near(kind, x, y)
+    def _item(self, kind: int, copies: int = 1) -> Whole:
+        return Whole(kind, copies, int(self.m[kind]), int(self.n[kind]))
 
-    def _of_both_sides(self) -> _Parts:
-        kinds, xs, ys = [], [], []
-        for kind, (m, n, profit) in enumerate(
-            zip(self.m.tolist(), self.n.tolist(), self.profit.tolist(), strict=True)
-        ):
-            x, y, cut = inside((m, n), self.prices, max(profit, 0.0) - self.gap, _MOST_PAIRS)
-            if cut:
-                raise PlanError(
-                    f"components of {m:,} and {n:,} tuples can be in part in more ways than can be "
-                    f"gone through; choose method='node_degree', or give one number for both sides"
-                )
-            kinds.append(np.full(len(x), kind))
-            xs.append(x)
-            ys.append(y)
-        return self._near(np.concatenate(kinds), np.concatenate(xs), np.concatenate(ys))
+    def _part(self, kind: int) -> Part | None:
+        """The right side of a component in part."""
+        low, high = int(self.near.right[0][kind]), int(self.near.right[1][kind])
+        if low > high:
+            return None
+        m, n = int(self.m[kind]), int(self.n[kind])
+        if self.near.fixed[kind]:
+            return Part(kind, 0, m, low - n, high - n)
+        return Part(kind, m, m, low, high)
 
-    def _near(self, kind: Ints, x: Ints, y: Ints) -> _Parts:
-        loss = np.maximum(self.profit[kind], 0) + self.prices[0] * x + self.prices[1] * y - x * y
-        near = np.flatnonzero(loss <= self.gap)
-        near = near[np.argsort(loss[near], kind="stable")]
-        kind, x, y = kind[near], x[near], y[near]
-        m, n = np.where(self.fixed, self.m, 0)[kind], np.where(self.fixed, self.n, 0)[kind]
-        return _Parts(kind, x, y, x - m, y - n, x * y - m * n, loss[near])
+    def _with(
+        self, found: _Found, table: Cells, kind: int, parts: tuple[Ints, Ints], extra: int = 0
+    ) -> _Found:
+        """With one of these parts of a component, in the room that it leaves, if that is better."""
+        rows, columns = self._room_left(kind, *parts)
+        fits = np.flatnonzero((rows >= 0) & (columns + extra >= 0))
+        if not len(fits):
+            return found
+        x, y = parts[0][fits], parts[1][fits]
+        joined = table[rows[fits], columns[fits] + extra] + x * y
+        if self.near.fixed[kind]:
+            joined = joined - int(self.m[kind] * self.n[kind])
+        best = int(joined.argmax())
+        if joined[best] <= found.joined:
+            return found
+        return _Found(int(joined[best]), _Kept(kind, int(x[best]), int(y[best])))
 
-    def _allowed(self, role: int, banned: frozenset[_Role]) -> _Parts:
-        """Without kinds that may not have this role; of parts that are alike, the one with the
-        least loss, which is the least likely to be whole."""
-        parts = self.parts[role]
-        kinds = [kind for kind, of in banned if of == role]
-        if kinds:
-            parts = parts.rows(~np.isin(parts.kind, kinds))
-        _, heads = np.unique(
-            np.stack([parts.left, parts.right, parts.joined]), axis=1, return_index=True
-        )
-        return parts.rows(np.sort(heads))
+    def _room_left(self, kind: int, x: Any, y: Any) -> tuple[Any, Any]:
+        there = int(self.near.fixed[kind])
+        m, n = there * int(self.m[kind]), there * int(self.n[kind])
+        return self.room[0] + m - x, self.room[1] + n - y
 
-    def _closed(self, table: Ints, banned: frozenset[_Role], gap: float) -> _Found:
-        """The most with whole components and parts, if these are always others."""
-        left, right, both = (self._allowed(role, banned) for role in (_LEFT, _RIGHT, _BOTH))
-        best = _Found(int(table[self.room]) + self.base, ())
-        for role, parts in ((_LEFT, left), (_RIGHT, right), (_BOTH, both)):
-            joined = self._with(table, parts.left, parts.right, parts.joined)
-            if len(joined) and joined.max() > best.joined:
-                row = int(joined.argmax())
-                best = _Found(int(joined[row]), (parts.part(role, row),))
-        number = np.searchsorted(right.loss, gap - left.loss, "right")
-        if number.sum() > _MOST_PAIRS:
-            raise PlanError(
-                f"{int(number.sum()):,} pairs of keys could be kept in part, more than can be gone "
-                f"through; choose method='node_degree', or give one number for both sides together"
-            )
-        self._spend(_CELLS_A_PAIR * int(number.sum()))
-        one = np.repeat(np.arange(len(number)), number)
-        two = np.arange(len(one)) - np.repeat(np.cumsum(number) - number, number)
-        joined = self._with(
-            table,
-            left.left[one] + right.left[two],
-            left.right[one] + right.right[two],
-            left.joined[one] + right.joined[two],
-        )
-        if len(joined) and joined.max() > best.joined:
-            row = int(joined.argmax())
-            two_parts = left.part(_LEFT, int(one[row])), right.part(_RIGHT, int(two[row]))
-            best = _Found(int(joined[row]), two_parts)
-        return best
+    # --- both sides of one component in part ------------------------------------------------------
 
-    def _with(self, table: Ints, left: Ints, right: Ints, joined: Ints) -> Ints:
-        fits = (left <= self.room[0]) & (right <= self.room[1])
-        rows = np.where(fits, self.room[0] - left, 0)
-        columns = np.where(fits, self.room[1] - right, 0)
-        return np.where(fits, table[rows, columns] + joined + self.base, -1)
+    def _with_both_in_part(self, found: _Found, table: Cells) -> _Found:
+        """With one of these, if that is better."""
+        bounds: dict[int, int] = {}
+        for kind in np.flatnonzero(self.near.in_both).tolist():
+            better = self._with(found, table, kind, self.near.inside(kind))
+            if not self.near.is_whole[kind]:
+                found = better
+            elif better is not found:
+                bounds[kind] = better.joined
+        if not bounds:
+            return found
+        items = self._all_wholes(less=bounds)
+        self._spend(len(items), self.most_room)
+        return self._without_each(table_of(items, self.most_room, self.dtype), bounds, found)
 
-    def _taken(self, items: list[_Item], found: _Found) -> Counter[int]:
-        """How many copies of each kind are whole in the room that the parts leave."""
-        room = list(self.room)
-        for _, kind, x, y in found.parts:
-            room[0] -= x - int(self.m[kind] * self.fixed[kind])
-            room[1] -= y - int(self.n[kind] * self.fixed[kind])
-        cells = (room[0] + 1) * (room[1] + 1)
-        self._spend(cells * len(items))
-        table = self._table([], (room[0], room[1]))
-        better = []
-        for item in items:
-            before = table.copy()
-            self._add(table, item)
-            better.append(np.packbits(table > before))
-        whole = Counter(
-            {kind: int(self.copies[kind]) for kind in np.flatnonzero(self.fixed).tolist()}
-        )
-        whole.subtract(kind for _, kind, *_ in found.parts if self.fixed[kind])
-        for (kind, part), bits in zip(reversed(items), reversed(better), strict=True):
-            cell = room[0] * table.shape[1] + room[1]
-            if bits[cell >> 3] >> (7 - (cell & 7)) & 1:
-                whole[kind] += part
-                room[0] -= part * int(self.m[kind])
-                room[1] -= part * int(self.n[kind])
-        return whole
+    def _all_wholes(self, less: Collection[int]) -> list[Whole]:
+        """Those of all kinds, of some of them a copy less."""
+        kinds = np.flatnonzero(self.near.is_whole).tolist()
+        return [item for kind in kinds for item in self._wholes(kind, int(kind in less))]
 
-    def _kept(self, whole: Counter[int], found: _Found) -> list[list[tuple[int, int]]]:
+    def _without_each(self, table: Cells, bounds: dict[int, int], found: _Found) -> _Found:
+        """table: without a copy of any of these kinds. Adds it for all kinds but one, in turn."""
+        near = {kind: bound for kind, bound in bounds.items() if bound > found.joined}
+        if not near:
+            return found
+        for kind in set(bounds) - set(near):
+            add_whole(table, self._item(kind))
+        if len(near) == 1:
+            (kind,) = near
+            return self._with(found, table, kind, self.near.inside(kind))
+        kinds = sorted(near, key=lambda kind: -near[kind])
+        for half in (kinds[: len(kinds) // 2], kinds[len(kinds) // 2 :]):
+            others = set(kinds) - set(half)
+            self._spend(len(others) + 1, self.most_room)
+            with_others = table.copy()
+            for kind in others:
+                add_whole(with_others, self._item(kind))
+            found = self._without_each(with_others, {kind: near[kind] for kind in half}, found)
+        return found
+
+    # --- what was chosen --------------------------------------------------------------------------
+
+    def _chosen(self, found: _Found) -> tuple[list[Whole], list[_Kept]]:
+        if found.last is None:
+            return self._back(None, self.room)
+        kind, x, y = found.last
+        room = self._room_left(kind, x, y)
+        if y == self.n[kind]:
+            wholes, parts = self._back(kind, room)
+            return wholes, [*parts, found.last]
+        items = self._all_wholes(less={kind})
+        self._spend(3 * len(items), room)
+        return taken_of(items, room, self.dtype), [found.last]
+
+    def _back(self, last: int | None, room: Room) -> tuple[list[Whole], list[_Kept]]:
+        """What has the most pairs in this room, of what comes before the last one."""
+        space = room[0], room[1] + self.extra
+        self._spend(3 * self._steps(), space)
+        tables = Tables(space, self.dtype, with_notes=True)
+        for kind in self._added(tables):
+            if kind == last:
+                break
+        wholes, part, room = tables.back(room)
+        if part is None:
+            return wholes, []
+        # Whole ones came before it, and as many of the right side are kept as go best with them.
+        before = self.order[: self.order.index(part.kind)]
+        items = [item for kind in before for item in self._wholes(kind)]
+        items += self._wholes(part.kind, less=1)
+        y = np.arange(part.low, min(part.high, room[1]) + 1)
+        row, columns = room[0] - part.m, room[1] - y
+        self._spend(4 * len(items), (row, int(columns.max())))
+        table = table_of(items, (row, int(columns.max())), self.dtype)
+        best = int((table[row, columns] + part.worth * y).argmax())
+        there = int(self.n[part.kind]) if self.near.fixed[part.kind] else 0
+        kept = _Kept(part.kind, int(self.m[part.kind]), there + int(y[best]))
+        return [*wholes, *taken_of(items, (row, int(columns[best])), self.dtype)], [kept]
+
+    def _kept(self, wholes: list[Whole], parts: list[_Kept]) -> _Copies:
+        fixed = np.flatnonzero(self.near.fixed).tolist()
+        copies = Counter({kind: int(self.copies[kind]) for kind in fixed})
+        for item in wholes:
+            copies[item.kind] += item.copies
+        copies.subtract(kind for kind, *_ in parts if self.near.fixed[kind])
         kept = [
-            [(m, n)] * whole[kind]
+            [(m, n)] * copies[kind]
             for kind, (m, n) in enumerate(zip(self.m.tolist(), self.n.tolist(), strict=True))
         ]
-        for _, kind, x, y in found.parts:
+        for kind, x, y in parts:
             kept[kind].append((x, y))
         return kept
+
+    # --- how long it takes ------------------------------------------------------------------------
+
+    def _steps(self) -> int:
+        """Over all cells of a table, to add all kinds."""
+        steps = 0
+        for kind in self.order:
+            part = self._part(kind)
+            steps += 2 * len(self._wholes(kind))
+            steps += 0 if part is None else 3 + (part.high - part.low + 1).bit_length()
+        return steps
+
+    def _spend(self, steps: int, room: Room) -> None:
+        """So that no call takes minutes, or all memory."""
+        cells = (room[0] + 1) * (room[1] + 1)
+        self.spent += steps * cells
+        if cells > _MOST_CELLS_OF_ONE or self.spent > _MOST_CELLS:
+            raise PlanError(
+                f"the best {self.keep[0]:,} and {self.keep[1]:,} tuples are among more choices "
+                f"than can be gone through, got {int(self.near.is_whole.sum()):,} kinds of keys "
+                f"that come close; choose method='node_degree', or give one number for both sides "
+                f"together"
+            )

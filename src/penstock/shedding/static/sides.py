@@ -5,23 +5,27 @@ which, on each side, all components but one are whole or empty: components are (
 but for one of which the left side is in part, (x, n), and one of which the right side is, (m, y),
 or one with both in part, (x, y).
 
-The table of the paper for this form has a cell for each number of components and of tuples of
-either side, and tries all x and y for each. Here only those states of it are kept that may lead to
-something better than the best that is known. For that, each tuple has a price (`prices.py`): by
-prices, every kind of component has a best corner, any other choice for it has a loss, and a state
-whose losses exceed the gap between the bound and the best known is dropped. Kinds come in order of
-falling loss, so that there are few states until the last ones, which could be either way at nearly
-the same price.
+Each tuple has a price (`prices.py`): by prices, every kind of component has a best corner, and any
+other choice for it has a loss. What is kept is worth the bound less all losses. A guess how much
+less the best choice is worth tells which kinds can only be at their corner, and which could be
+otherwise. If no choice loses as little as was guessed, the next guess is more; the first choice
+that does is the best. So it takes the longer the farther the best choice is from the bound, however
+far from it the greedy one is.
 
-If a limited number of states is enough, so that nothing had to be left out, the choice is the best
-there is. If not, and where that takes less than a second anyway, `grid.py` finds it.
+For each guess there are two ways. `grid.py` makes tables over both numbers of tuples, for the kinds
+that could be otherwise. Where these would be large, only states of such a table are kept that lead
+to no larger loss. Kinds come in order of falling loss then, so that there are few states until the
+last ones, which could be either way at nearly the same price. If a limited number of states is
+enough, so that nothing had to be left out, that is the answer; if not, it is left to the tables, if
+they can be made at all.
 
-O(c log c) and the program of the prices, plus states times options for each kind: some thousand
-states, whatever the numbers of tuples are. A grid takes O(t * k_left * k_right) for t kinds.
+O(c log c + t^2) for t kinds, and the program of the prices; then for each guess states times
+options for each kind, or as much as a grid takes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -31,11 +35,15 @@ from penstock.errors import PlanError
 from penstock.shedding.static import grid
 from penstock.shedding.static.components import Ints, bundles, grouped
 from penstock.shedding.static.greedy import by_node_degree
+from penstock.shedding.static.in_part import Priced
 from penstock.shedding.static.prices import Prices
 from penstock.shedding.static.special import Kind, Options, options_of
 
 __all__ = ["best_of_sides"]
 
+_FIRST_GUESS: Final = 1 / 100  # of the gap
+_NEXT_GUESS: Final = 1.5
+_MUCH_LONGER: Final = 4
 _STATES: Final = 1 << 10
 _MOST_WAYS: Final = 1 << 24
 _ROWS: Final = 16  # times as many as states may there be before they are made distinct
@@ -67,18 +75,12 @@ def best_of_sides(left: Ints, right: Ints, keep: tuple[int, int]) -> tuple[Ints,
     if not len(useful):
         return best
     search = _Search(m[useful], n[useful], keep, Prices.of(left, right, keep))
-    search.refuse_too_large()
-    known = int((best[0] * best[1]).sum())
-    found = None
-    whole = False
-    if search.table(known).cells > grid.SMALL:
-        found, whole = search.better_than(known, _STATES)
-    if not whole:
-        known = known if found is None else int((found[0] * found[1]).sum())
-        found = search.by_grid(known) or found
-    if found is not None:
-        best = np.zeros_like(left), np.zeros_like(right)
-        best[0][useful], best[1][useful] = found
+    for guess in search.guesses(int((best[0] * best[1]).sum())):
+        found = search.beyond(guess)
+        if found is not None:
+            best = np.zeros_like(left), np.zeros_like(right)
+            best[0][useful], best[1][useful] = found
+            break
     return best
 
 
@@ -89,7 +91,9 @@ class _Search:
         self.kinds = grouped(m, n)
         self.keep, self.prices = keep, (prices.left, prices.right)
         self.m, self.n, self.copies = self.kinds.first, self.kinds.second, self.kinds.copies
-        profit = self.m * self.n - prices.left * self.m - prices.right * self.n
+        self.refuse_too_large()
+        self.priced = Priced.of(self.m, self.n, self.copies, self.prices)
+        profit = self.priced.profit
         self.whole = profit > 0
         self.order = np.argsort(-np.abs(profit), kind="stable")
         self.bound = (
@@ -98,6 +102,33 @@ class _Search:
             + float((self.copies * np.maximum(profit, 0)).sum())
         )
         self.slack = 1e-6 + 1e-12 * self.bound  # more than rounding can amount to
+        self.spent = 0  # cells of all tables
+        self.states_are_few = True
+
+    def guesses(self, known: int) -> Iterator[int]:
+        """How many pairs the best choice might have at least: from little less than the bound down
+        to what is known, or until that takes hardly longer."""
+        gap = max(self.bound - known, 0.0)
+        less = gap * _FIRST_GUESS
+        most = self.table(known).cells
+        while less < gap:
+            guess = int(np.ceil(self.bound - less))
+            if _MUCH_LONGER * self.table(guess).cells > most:
+                break
+            yield guess
+            less *= _NEXT_GUESS
+        yield known
+
+    def beyond(self, guess: int) -> tuple[Ints, Ints] | None:
+        """The best choice, if that has more pairs than were guessed."""
+        found = None
+        if self.states_are_few and self.table(guess).cells > grid.SMALL:
+            found, self.states_are_few = self.better_than(guess, _STATES)
+            if self.states_are_few:
+                return found
+            if found is not None:
+                guess = int((found[0] * found[1]).sum())
+        return self.by_grid(guess) or found
 
     def better_than(self, known: int, limit: int) -> tuple[tuple[Ints, Ints] | None, bool]:
         """A better choice, if one was found; and whether no state was left out for the limit."""
@@ -143,11 +174,13 @@ class _Search:
     def table(self, known: int) -> grid.Grid:
         """The table over both sides."""
         gap = max(self.slack, self.bound - known - 1 + self.slack)
-        return grid.Grid((self.m, self.n, self.copies), self.keep, self.prices, gap)
+        return grid.Grid(self.priced, self.keep, gap, self.spent)
 
     def by_grid(self, known: int) -> tuple[Ints, Ints] | None:
         """A better choice, if there is one."""
-        by_kind = self.table(known).better_than(known)
+        table = self.table(known)
+        by_kind = table.better_than(known)
+        self.spent = table.spent
         if by_kind is None:
             return None
         kept = np.zeros_like(self.kinds.of), np.zeros_like(self.kinds.of)
