@@ -426,7 +426,7 @@ def test_the_command_gives_a_table_and_limits_that_run(
     told = dict(line.strip().split(": ") for line in block.splitlines()[1:])
     assert recall_of(QUERY, TABLES, ps.Limits(**told)) > 0.94
     # And with the command, which reads the files in pieces.
-    joining = ["--on", "k", "--left-time", "ts", "--right-time", "ts", *BASE[-2:]]
+    joining = ["--on", "k", "--left-time", "ts", "--right-time", "ts", *BASE[4:6]]
     limits = ["--memory", told["memory"], "--shed", told["shed"]]
     result = CliRunner().invoke(
         app, ["join", *files, *joining, *limits, "-o", str(tmp_path / "joined.parquet")]
