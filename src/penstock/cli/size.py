@@ -59,7 +59,7 @@ def run_size(request: SizeRequest) -> None:
     asked = _asked(query, request)
     if request.plot is not None and request.plot == request.output:
         raise CommandError(
-            f"{str(request.plot)!r} would be both the plot and the limits; name another for one"
+            f"{str(request.plot)!r} would be both the plot and the limits; name two files"
         )
     for path in (request.plot, request.output):
         if path is not None:
