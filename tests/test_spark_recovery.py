@@ -8,7 +8,7 @@ import pytest
 
 from spark_simulator import Simulation, run_seeds
 
-SEEDS = 500
+SEEDS = 300
 PER_TEST = 50
 
 
