@@ -16,7 +16,9 @@ help: ## list the targets
 demo: $(INSTALLED) jdk ## join the streams of an auction site on Spark, and watch it
 	$(WITH_JDK) $(BIN)/penstock demo
 
-test: test-jit test-nojit ## run all tests, then the small ones again with the JIT off
+# Side by side: the one waits for Spark much of the time, the other works on one core.
+test: $(INSTALLED) jdk ## run all tests, and the small ones again with the JIT off
+	$(MAKE) -j2 --output-sync=target test-jit test-nojit
 
 test-jit: $(INSTALLED) jdk
 	$(WITH_JDK) $(BIN)/python -m pytest
