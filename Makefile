@@ -30,7 +30,7 @@ test-nojit: $(INSTALLED) jdk
 	$(BIN)/coverage report
 
 kills: $(INSTALLED) jdk ## kill Spark's processes at random moments, for some minutes
-	$(WITH_JDK) PYTHONPATH=tests $(BIN)/python -m kills $(SEED)
+	$(WITH_JDK) PYTHONPATH=tests $(BIN)/python -m support.kills $(SEED)
 
 check: lint types contract test ## lint, types, layers, tests: what .ci/run calls
 

@@ -39,6 +39,6 @@ def spark() -> Iterator[Any]:
 @pytest.fixture
 def sources(tmp_path: Path) -> dict[str, Any]:
     """Directories that Spark reads as the streams a and b."""
-    from spark_files import Source
+    from support.spark_files import Source
 
     return {name: Source(tmp_path / name) for name in "ab"}

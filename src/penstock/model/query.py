@@ -1,7 +1,7 @@
 """A query: which streams are joined, on what, and within which windows.
 
 Pure data that validates itself. What it means is section "What the answer is" of
-docs/semantics.md, and, to the letter, tests/oracle.py.
+docs/semantics.md, and, to the letter, tests/support/oracle.py.
 """
 
 from __future__ import annotations
