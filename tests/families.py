@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -53,6 +54,7 @@ FAMILIES = (
     # Tests marked jit_off once more without the JIT, so that coverage sees the kernels.
     Family("without the JIT", (0, 300, 900), parts=(0, 2, 4), jit=False),
 )
+KERNELS = ("state", "stats", "shedding", "engine", "offline")  # packages that have some
 EMBEDDED = ("unit", "answer", "agreement", "statistics")
 MOST_S = {"quick": 8 * 60, "ci": 20 * 60, "all": 90 * 60}  # of the wall, on two quiet cores
 
@@ -149,6 +151,14 @@ def run_parts(
     return outcomes
 
 
+def report_coverage() -> None:
+    """Of the kernels and what stands beside them, as interpreted code ran through it."""
+    command = [sys.executable, "-m", "coverage"]
+    subprocess.run([*command, "combine", "--quiet"], cwd=ROOT, check=False)
+    included = ",".join(f"src/penstock/{name}/*" for name in KERNELS)
+    subprocess.run([*command, "report", f"--include={included}"], cwd=ROOT, check=False)
+
+
 def summary(outcomes: dict[Part, Outcome], way: str, took_s: float) -> int:
     """Prints what came of each family, and of all; returns the exit code."""
     print(
@@ -192,6 +202,9 @@ def main() -> int:
     if unknown := set(given.family) - set(known):
         reader.error(f"no family is called {sorted(unknown)}; the families are {known}")
     chosen = [family for family in FAMILIES if not given.family or family.name in given.family]
+    (ROOT / "build").mkdir(exist_ok=True)
+    for left in (ROOT / "build").glob("coverage*"):  # of another run
+        left.unlink()
     begun = time.monotonic()
     compiled = compile_kernels()
     if any(outcome.code for outcome in compiled):
@@ -200,6 +213,8 @@ def main() -> int:
     outcomes = run_parts(
         list(parts_of(chosen, given.way)), given.way, given.deeper, more, given.cores
     )
+    if not all(part.family.jit for part in outcomes):
+        report_coverage()
     return summary(outcomes, given.way, time.monotonic() - begun)
 
 
