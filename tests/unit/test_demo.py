@@ -205,7 +205,7 @@ def test_a_query_that_fails_when_the_time_is_up_has_failed(clock: Clock) -> None
 class NoProcess:
     """Instead of a preview in a process of its own: one that ends at once."""
 
-    age_s = 0.0
+    compiles = False
 
     def __init__(self, kind: str, work: Nexmark) -> None:
         self._kind = kind
@@ -317,6 +317,40 @@ def test_what_becomes_of_a_preview_that_breaks(
     assert len(previews.failures) == 2
     assert all(message in failure for failure in previews.failures)
     assert state.waits == {}
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_a_preview_that_compiles_is_waited_for_as_such(
+    monkeypatch: pytest.MonkeyPatch, says: bool
+) -> None:
+    class Compiling(NoProcess):
+        compiles = says
+
+        def has_ended(self) -> bool:
+            return self._kind == INTERPRETED
+
+    monkeypatch.setattr(demo_previews, "_Process", Compiling)
+    state = new_state(1)
+    with demo_previews.Previews(Nexmark(events=1), state, lambda change: None) as previews:
+        previews.look()
+        previews.look()
+        text = state.waits["preview"].text
+    assert text.startswith("kernels compile, once on this machine") == says
+
+
+def test_a_preview_says_itself_that_it_compiles(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    process = demo_previews._Process(COMPILED, Nexmark(events=1))
+    try:
+        monkeypatch.setattr(demo_previews, "_LOADED_WITHIN_S", 1e9)
+        while not process.compiles:
+            assert not process.has_ended()
+            time.sleep(0.1)
+    finally:
+        process.stop()
 
 
 def test_previews_are_killed_when_the_demo_ends(monkeypatch: pytest.MonkeyPatch) -> None:

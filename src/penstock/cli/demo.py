@@ -94,6 +94,7 @@ def _join(
     run: DemoRun, work: Nexmark, state: DemoState, refresh: Refresh, seconds: float
 ) -> list[str]:
     """On Spark; what failed of the previews, in words. Ctrl-C raises KeyboardInterrupt."""
+    state.wait("spark", "Spark starts, about ten seconds")
     with interrupts_noted() as interrupted, Previews(work, state, refresh) as previews:
 
         def meanwhile() -> None:
@@ -108,8 +109,6 @@ def _join(
                 state.first_batch_at is not None and state.after_first_batch_s >= seconds
             )
 
-        state.wait("spark", "Spark starts, about ten seconds")
-        refresh("wait")
         with local_spark("penstock-demo", _CORES, _USER, meanwhile) as (spark, directory):
             state.wait("spark", "")
             while not previews.have_ended:
