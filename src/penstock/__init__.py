@@ -2,6 +2,7 @@
 
 from penstock.errors import (
     InputError,
+    InputWarning,
     PenstockError,
     PlanError,
     PlanWarning,
@@ -33,6 +34,7 @@ __all__ = [
     "Estimate",
     "Explanation",
     "InputError",
+    "InputWarning",
     "Join",
     "Limits",
     "Metrics",

@@ -10,7 +10,8 @@
     ├── StateError       the running join cannot do this now
     └── SnapshotError    the bytes are not a snapshot of this join
 
-And what is done as asked, but at a price: PlanWarning.
+And what is done as asked, but at a price: PlanWarning; or though it looks like a mistake:
+InputWarning.
 
 Every message says what is wrong, what was got, and what to do.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 __all__ = [
     "InputError",
+    "InputWarning",
     "PenstockError",
     "PlanError",
     "PlanWarning",
@@ -69,3 +71,7 @@ class SnapshotError(PenstockError, ValueError):
 
 class PlanWarning(UserWarning):
     """The join runs as asked, in a way that costs more than another would."""
+
+
+class InputWarning(UserWarning):
+    """What a call was given is taken as it is, but looks like a mistake."""

@@ -51,6 +51,7 @@ _COMPARISONS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = 
     ">": (pc.greater, np.greater),
     ">=": (pc.greater_equal, np.greater_equal),
 }
+_MS_PER_DAY: Final = 86_400_000
 _US: Final = 6  # a microsecond is 10**-6 seconds
 
 
@@ -95,7 +96,8 @@ def _floats(expression: Expression, columns: Columns, *, of_times: bool) -> pa.A
     first = min(expression.columns, key=lambda each: each.name)
     rows = len(columns(first.stream, first.name))
     if expression == first:
-        return columns(first.stream, first.name)
+        array = columns(first.stream, first.name)
+        return _in_days(array) if of_times and pt.is_date64(array.type) else array
 
     def decide(calculation: Calculation, taken: Columns) -> Any:
         value = _value(calculation, expression, taken)
@@ -108,6 +110,13 @@ def _floats(expression: Expression, columns: Columns, *, of_times: bool) -> pa.A
 
     floats, null = _calculated(rows, columns, decide)
     return pa.array(floats, mask=null != 0, from_pandas=False)
+
+
+def _in_days(array: pa.Array) -> pa.Array:
+    """Dates as the microseconds of their days, also where stored milliseconds are no whole days."""
+    days = np.floor_divide(array.view(pa.int64()).fill_null(0).to_numpy(), _MS_PER_DAY)
+    null = array.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(days * (_MS_PER_DAY * 1e3), mask=null)
 
 
 def _for_all(calculation: Calculation, values: Any) -> Any:
@@ -217,10 +226,19 @@ def _comparable(predicate: Comparison, columns: Columns) -> tuple[Any, Any] | No
         else:
             return None
     types = [side.type for side in sides]
-    if types[0] == types[1] and not pt.is_date64(types[0]):
-        return sides[0], sides[1]
+    if any(map(_is_left_to_numbers, types)):
+        return None
     small = all(pt.is_integer(each) and not pt.is_uint64(each) for each in types)
-    return (sides[0], sides[1]) if small or all(map(pt.is_floating, types)) else None
+    alike = types[0] == types[1] or small or all(map(pt.is_floating, types))
+    return (sides[0], sides[1]) if alike else None
+
+
+def _is_left_to_numbers(data_type: pa.DataType) -> bool:
+    """Whether Arrow does not compare values of a type, or not as days, even with each other."""
+    odd = (pt.is_null, pt.is_float16, pt.is_date64)
+    return any(test(data_type) for test in odd) or (
+        pt.is_decimal(data_type) and data_type.scale < 0
+    )
 
 
 def _is_in_64_bits(value: int, unsigned: bool) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from penstock.model.keys import KeyKind
 from penstock.state.arena import Flags, Words
@@ -46,7 +47,10 @@ class Identities:
 
     def words(self, columns: Sequence[pa.Array], hashes: Words, present: Words) -> Words:
         """The word of each key, whose hashes are given; `present` are the rows that have one."""
-        keys = [as_kind(column, kind) for column, kind in zip(columns, self._kinds, strict=True)]
+        keys = [
+            _without_zone(as_kind(column, kind))
+            for column, kind in zip(columns, self._kinds, strict=True)
+        ]
         words: Words = hashes.copy()
         open_rows = present
         while len(open_rows):
@@ -74,7 +78,8 @@ class Identities:
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Be what was dumped for keys of the same kinds."""
-        words, *self._keys = dumped["keys"].columns
+        words, *keys = dumped["keys"].columns
+        self._keys = [_without_zone(key) for key in keys]
         self._words = words.to_numpy()
         self._moved_on, self._many = dumped["moved_on"], dumped["many"]
 
@@ -107,3 +112,8 @@ class Identities:
             same = pc.equal(key, registered.take(pa.array(places)))
             equal &= same.to_numpy(zero_copy_only=False).astype(np.bool_)
         return equal
+
+
+def _without_zone(key: pa.Array) -> pa.Array:
+    """Instants of streams whose zones differ must stand in one column: as their integers."""
+    return key.view(pa.int64()) if pt.is_timestamp(key.type) else key
