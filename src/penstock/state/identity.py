@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from penstock.model.keys import KeyKind
 from penstock.state.arena import Flags, Words
@@ -64,7 +65,10 @@ class Identities:
 
     def words(self, columns: Sequence[pa.Array], hashes: Words, present: Words) -> Words:
         """The word of each key, whose hashes are given; `present` are the rows that have one."""
-        keys = [as_kind(column, kind) for column, kind in zip(columns, self._kinds, strict=True)]
+        keys = [
+            _without_zone(as_kind(column, kind))
+            for column, kind in zip(columns, self._kinds, strict=True)
+        ]
         words: Words = hashes.copy()
         open_rows = present
         while len(open_rows):
@@ -101,7 +105,7 @@ class Identities:
         self._levels = []
         if dumped["keys"] is not None:
             words, *keys = dumped["keys"].columns
-            self._levels = [_Level(words.to_numpy(), keys)]
+            self._levels = [_Level(words.to_numpy(), [_without_zone(key) for key in keys])]
         self._moved_on, self._many = dumped["moved_on"], dumped["many"]
 
     def _register(self, words: Words, keys: Sequence[pa.Array]) -> None:
@@ -147,3 +151,8 @@ class Identities:
                 same &= alike.to_numpy(zero_copy_only=False).astype(np.bool_)
             equal[rows] = same
         return equal
+
+
+def _without_zone(key: pa.Array) -> pa.Array:
+    """Instants of streams whose zones differ must stand in one column: as their integers."""
+    return key.view(pa.int64()) if pt.is_timestamp(key.type) else key
