@@ -1,21 +1,25 @@
-"""What all tests share: how many examples Hypothesis tries, and one small Spark session."""
+"""What all tests share: markers by family, and one small Spark session."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from numba import config
 
-settings.register_profile("ci", deadline=None, derandomize=False, print_blob=True, max_examples=60)
-# Without the JIT a kernel is about a hundred times slower.
-settings.register_profile("jit_off", settings.get_profile("ci"), max_examples=25)
-settings.register_profile("thorough", settings.get_profile("ci"), max_examples=5_000)
-settings.load_profile("jit_off" if config.DISABLE_JIT else os.getenv("HYPOTHESIS_PROFILE", "ci"))
+from support import thoroughness  # noqa: F401 - loads the profile of Hypothesis
+
+FAMILIES = ("unit", "answer", "agreement", "statistics", "spark", "recovery")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test has the marker of its family, which is the folder that it stands in."""
+    for item in items:
+        family = item.path.relative_to(Path(__file__).parent).parts[0]
+        if family not in FAMILIES:
+            raise pytest.UsageError(f"{item.path} is in none of the families {FAMILIES}")
+        item.add_marker(family)
 
 
 @pytest.fixture(scope="session")

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from test_where import TERMS, keyed
 
 import penstock as ps
 from penstock import testing
+from support.clauses import TERMS, keyed
 from support.oracle import OracleStream, Row, Step, answer
 from support.scenario import Scenario, bag, combinations, table
 
