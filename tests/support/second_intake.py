@@ -12,7 +12,7 @@ from support.second_question import Arrival, Call, Question, Side
 from support.second_terms import (
     NOT_DISTINCT,
     Column,
-    Comparison,
+    Expression,
     Row,
     compared,
     holds,
@@ -34,7 +34,6 @@ class Time:
         self.promised: list[int | None] = [None] * len(sides)
         self.spoke_us = [clock_us] * len(sides)
         self.joint: int | None = None
-        self.last_arrival: int | None = None
 
     def of(self, stream: int) -> int | None:
         """The greatest time it has brought less its lateness, or what it was advanced to."""
@@ -52,7 +51,7 @@ class Time:
         included = [
             self.of(stream)
             for stream, side in enumerate(self.sides)
-            if side.idle_us is None or clock_us - self.spoke_us[stream] < side.idle_us
+            if side.idle_us is None or clock_us - self.spoke_us[stream] <= side.idle_us
         ]
         heard = [watermark for watermark in included if watermark is not None]
         if included and len(heard) == len(included):
@@ -60,8 +59,10 @@ class Time:
             self.joint = lowest if self.joint is None else max(self.joint, lowest)
 
     def arrival(self, clock_us: int) -> int:
-        """The instant of a push: the clock's, but not before earlier ones or the watermark."""
-        bounds = [clock_us, self.last_arrival, self.joint]
+        """The instant of a push: the clock's; but not before earlier ones, nor before what a
+        stream that takes its time so was advanced to, nor before the join's watermark."""
+        by_arrival = [s for s, side in enumerate(self.sides) if side.takes_arrival_time]
+        bounds = [clock_us, self.joint, *(self.of(stream) for stream in by_arrival)]
         return max(bound for bound in bounds if bound is not None)
 
 
@@ -89,8 +90,6 @@ def take_in(
         for stream, batch in call.batches.items():
             for own_ts, values in batch:
                 ts = instant if sides[stream].takes_arrival_time else own_ts
-                if sides[stream].takes_arrival_time:
-                    time.last_arrival = instant
                 is_late = begin is not None and ts < begin
                 arrival = Arrival(stream, ts, values, number, len(arrivals), is_late)
                 judge(arrival)
@@ -104,67 +103,64 @@ def take_in(
 
 
 def _judge(question: Question) -> Callable[[Arrival], None]:
-    """Sees whether an arrival is filtered, what its key is, and whether it lacks a value."""
-    columns = _key_columns(question)
-    has_key = bool(columns[0])
-    filters = [
-        [term for term in question.where if streams(term) == {s}] for s in range(len(columns))
-    ]
-    pairs = [term for term in question.where if len(streams(term)) > 1]
-    asked = [
-        [part for term in pairs for part in compared(term) if streams(part) == {s}]
-        for s in range(len(columns))
-    ]
+    """Sees whether an arrival is filtered, what its key is, and which values it lacks."""
+    count = len(question.sides)
+    keys = key_columns(question)
+    linked, ordered = ([], []) if keys[0] else _needed(question)
+    filters = [[term for term in question.where if streams(term) == {s}] for s in range(count)]
 
-    def key(stream: int, values: Row) -> tuple[object, ...] | None:
-        found = []
-        for column, nulls_are_equal in columns[stream]:
-            part = values[column]
-            if is_nan(part) or (part is None and not nulls_are_equal):
-                return None
-            found.append(part)
-        return tuple(found)
+    def lacks(stream: int, values: Row, parts: Sequence[Expression]) -> bool:
+        found = [value(part, {stream: values}) for part in parts if streams(part) == {stream}]
+        return any(part is None or is_nan(part) for part in found)
 
     def judge(arrival: Arrival) -> None:
-        stream, rows = arrival.stream, {arrival.stream: arrival.values}
+        stream, values = arrival.stream, arrival.values
         window = question.sides[stream].window
         before = question.bounds is None and window.kind == "since" and arrival.ts < window.size
-        arrival.is_filtered = before or not all(holds(term, rows) for term in filters[stream])
-        arrival.key = key(stream, arrival.values) if has_key else ()
-        found = [value(part, rows) for part in asked[stream]]
-        arrival.lacks_value = any(part is None or is_nan(part) for part in found)
+        passes = all(holds(term, {stream: values}) for term in filters[stream])
+        arrival.is_filtered = before or not passes
+        key = [Column(stream, name) for name in keys[stream]]
+        arrival.lacks_key = lacks(stream, values, [*key, *linked])
+        arrival.lacks_order = lacks(stream, values, ordered)
+        arrival.key = tuple(values[column.name] for column in key)
 
     return judge
 
 
-def _key_columns(question: Question) -> list[list[tuple[str, bool]]]:
-    """Of each stream its columns of the key, and whether a null in it equals a null.
-
-    Columns that are equal in all streams are the key, by `on=` or by `where=`; equality goes on
-    from column to column. Reading: if a stream has several columns in one class, all of them are
-    in its key. A null equals nothing in a class that any `=` is part of.
-    """
-    links: list[tuple[Column, Column, bool]] = []
-    for position in range(len(question.on[0]) if question.on else 0):
-        assert question.on is not None
-        row = [Column(stream, names[position]) for stream, names in enumerate(question.on)]
-        links += [(row[0], other, False) for other in row[1:]]
-    for term in question.where:
-        equal = plain_equality(term)
-        if equal is not None:
-            assert isinstance(term, Comparison)
-            links.append((*equal, term.operator == NOT_DISTINCT))
-    classes: list[set[Column]] = []
-    for left, right, _ in links:
-        touched = [group for group in classes if left in group or right in group]
-        classes = [group for group in classes if group not in touched]
-        classes.append({left, right}.union(*touched))
-    count = len(question.sides)
-    columns: list[list[tuple[str, bool]]] = [[] for _ in range(count)]
-    for group in classes:
-        if {column.stream for column in group} != set(range(count)):
-            continue
-        nulls_are_equal = all(equal for left, _, equal in links if left in group)
-        for column in sorted(group, key=lambda column: column.name):
-            columns[column.stream].append((column.name, nulls_are_equal))
+def key_columns(question: Question) -> list[list[str]]:
+    """Of each stream the columns of the key: those of `on=`; or without it those that `=` makes
+    equal in all streams, of each class of them the first by name."""
+    if question.on is not None:
+        return [list(names) for names in question.on]
+    columns: list[list[str]] = [[] for _ in question.sides]
+    for together in _classes(question, "="):
+        if len({column.stream for column in together}) == len(columns):
+            for stream, names in enumerate(columns):
+                names.append(min(column.name for column in together if column.stream == stream))
     return columns
+
+
+def _classes(question: Question, sign: str) -> list[set[Column]]:
+    """The columns that terms with this sign make equal, over as many steps as it takes."""
+    classes: list[set[Column]] = []
+    for term in question.where:
+        pair = plain_equality(term, sign)
+        if pair is not None:
+            touched = [together for together in classes if together & set(pair)]
+            classes = [together for together in classes if together not in touched]
+            classes.append(set(pair).union(*touched))
+    return classes
+
+
+def _needed(question: Question) -> tuple[list[Expression], list[Expression]]:
+    """In a join without a key, what a tuple must have a value of: the columns that `=` links
+    streams by; and what order compares between streams that nothing links."""
+    equal = _classes(question, "=")
+    groups = [{c.stream for c in t} for t in equal + _classes(question, NOT_DISTINCT)]
+    ordered = [
+        part
+        for term in question.where
+        if len(streams(term)) == 2 and not any(streams(term) <= group for group in groups)
+        for part in compared(term)
+    ]
+    return [column for together in equal for column in together], ordered

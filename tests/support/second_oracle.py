@@ -73,7 +73,7 @@ class _Answer:
 
         def extend(chosen: tuple[Arrival, ...]) -> Iterator[tuple[Arrival, ...]]:
             for arrival in self.of[len(chosen)]:
-                if arrival.key is None or (chosen and chosen[0].key != arrival.key):
+                if arrival.lacks_key or (chosen and chosen[0].key != arrival.key):
                     continue
                 more = (*chosen, arrival)
                 rows = {a.stream: a.values for a in more}
@@ -110,7 +110,9 @@ class _Answer:
         if kind == "arrivals":
             return self.part
         own = self.of[arrival.stream]
-        return own if kind == "rows" else [a for a in own if a.key == arrival.key]
+        if kind == "rows":
+            return own
+        return [a for a in own if not a.lacks_key and a.key == arrival.key]
 
     # when they come out
 
@@ -122,19 +124,13 @@ class _Answer:
         return None
 
     def _when_taken(self, arrival: Arrival) -> int | None:
-        """Its turn comes when nothing before it can still come.
-
-        Reading: what still can come has at least the watermark's time, so at that very time only
-        the tuples of the first stream need not wait.
-        """
+        """Its turn comes when the watermark has passed it."""
         if not self.question.counts:
             return arrival.call
 
         def passed(call: int) -> bool:
             watermark = self.watermarks[call][0]
-            if watermark is None:
-                return False
-            return (arrival.ts, arrival.stream) <= (watermark, 0)
+            return watermark is not None and watermark > arrival.ts
 
         return self._first_call(arrival.call, passed)
 
@@ -143,7 +139,7 @@ class _Answer:
 
         Reading: one without a key comes out with its own push also where tuples wait.
         """
-        if arrival.key is None:
+        if arrival.lacks_key:
             return arrival.call
         return self._first_call(arrival.call, lambda call: self._has_left(arrival, call, 0))
 
@@ -184,21 +180,29 @@ class _Answer:
             late = [a for a in came if a.is_late]
             outcome.late.append([a.values for a in late if a.call == call])
             part = [a for a in came if not a.is_late and not a.is_filtered]
-            waiting = [a for a in part if a.taken is None or a.taken > call]
-            taken = [a for a in part if a not in waiting]
-            keyless = [a for a in taken if a.key is None]
-            lacking = [a for a in taken if a.key is None or a.lacks_value]
+            keyless = [a for a in part if self._is_keyless(a)]
+            kept = [a for a in part if not self._is_keyless(a)]
+            waiting = [a for a in kept if a.taken is None or a.taken > call]
             outcome.counters.append(
                 Counters(
                     arrived=len(came),
                     late=len(late),
                     filtered=len([a for a in came if a.is_filtered and not a.is_late]),
                     waiting=len(waiting),
-                    keyless=(len(keyless), len(lacking)),
-                    live=self._live(call, taken),
+                    keyless=len(keyless),
+                    live=self._live(call, [a for a in kept if a not in waiting]),
                     watermark=own[stream],
                 )
             )
+
+    def _is_keyless(self, arrival: Arrival) -> bool:
+        """Whether it meets nothing and is not kept: it has no key, or nothing that order compares
+        and need neither wait nor come out alone; unless it counts as a row of its window."""
+        question = self.question
+        if question.bounds is None and question.sides[arrival.stream].window.kind == "rows":
+            return False
+        waits = question.counts or arrival.stream in PRESERVED.get(question.how, ())
+        return arrival.lacks_key or (arrival.lacks_order and not waits)
 
     def _live(self, call: int, taken: list[Arrival]) -> tuple[int, int]:
         """The tuples that must be in their window after a call, and those that may be: windows
@@ -212,6 +216,5 @@ class _Answer:
                 continue
             held = held or not self._has_left(arrival, call, 1)
             may += held
-            nothing_to_meet = arrival.key is None or arrival.lacks_value
-            must += not nothing_to_meet and not self._has_left(arrival, call, 0)
+            must += not self._has_left(arrival, call, 0)
         return must, may

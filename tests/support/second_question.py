@@ -67,13 +67,13 @@ class Result(NamedTuple):
 
 @dataclass
 class Counters:
-    """Of one stream. `keyless` and `live` are ranges: what must be counted, and what may be."""
+    """Of one stream. `live` is a range: what must be counted, and what may be."""
 
     arrived: int = 0
     late: int = 0
     filtered: int = 0
     waiting: int = 0
-    keyless: tuple[int, int] = (0, 0)
+    keyless: int = 0
     live: tuple[int, int] = (0, 0)
     watermark: int | None = None
 
@@ -92,7 +92,7 @@ class Outcome:
 class Arrival:
     """One tuple that came.
 
-    key: None if it equals nothing.
+    lacks_key: its key equals nothing. lacks_order: it has no value that order compares.
     taken: the call in which its turn came; None if it has not.
     matched: the call in which it was first in a result.
     """
@@ -104,8 +104,9 @@ class Arrival:
     place: int
     is_late: bool
     is_filtered: bool = False
-    key: tuple[Any, ...] | None = ()
-    lacks_value: bool = False
+    key: tuple[Any, ...] = ()
+    lacks_key: bool = False
+    lacks_order: bool = False
     taken: int | None = None
     matched: int | None = None
 

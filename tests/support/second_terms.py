@@ -100,10 +100,10 @@ def streams(part: Expression | Term) -> set[int]:
 
 
 def compared(term: Term) -> list[Expression]:
-    """What must have a value for the term to hold; none of a function, which may like nulls."""
+    """What a term compares by order, or for equality, and so must have a value."""
     match term:
         case Comparison():
-            return [] if term.operator == NOT_DISTINCT else [term.left, term.right]
+            return [] if term.operator in (NOT_DISTINCT, "<>") else [term.left, term.right]
         case Between():
             return [term.value, term.low, term.high]
         case Distance():
@@ -112,9 +112,9 @@ def compared(term: Term) -> list[Expression]:
             return []
 
 
-def plain_equality(term: Term) -> tuple[Column, Column] | None:
-    """The two columns, of different streams, that a term says are equal."""
-    if not isinstance(term, Comparison) or term.operator not in ("=", NOT_DISTINCT):
+def plain_equality(term: Term, sign: str) -> tuple[Column, Column] | None:
+    """The two columns, of different streams, that a term with this sign says are equal."""
+    if not isinstance(term, Comparison) or term.operator != sign:
         return None
     left, right = term.left, term.right
     if isinstance(left, Column) and isinstance(right, Column) and left.stream != right.stream:
