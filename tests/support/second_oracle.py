@@ -209,7 +209,11 @@ class _Answer:
         let go in order of arrival, so a tuple may be held by one that came before it."""
         held, must = False, 0
         may = 0
-        lets_matched_go = self.question.how in ("semi", "anti") and not self.question.counts
+        counts_rows = self.question.bounds is None and self.question.sides[0].window.kind in (
+            "rows",
+            "rows per key",
+        )
+        lets_matched_go = self.question.how in ("semi", "anti") and not counts_rows
         for arrival in sorted(taken, key=lambda arrival: arrival.place):
             matched = arrival.matched is not None and arrival.matched <= call
             if lets_matched_go and arrival.stream == 0 and matched:
