@@ -11,8 +11,9 @@ PIN := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-
   --allow-unsafe --strip-extras --no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
 .DEFAULT_GOAL := help
+# Targets share .venv. The tests use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test test-jit test-nojit kills check lint format types contract bench jdk lock clean
+.PHONY: help demo test test-all test-deeper kills check lint format types contract bench jdk lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,23 +21,20 @@ help: ## list the targets
 demo: $(RUNNABLE) jdk ## join the streams of an auction site on Spark, and watch it
 	$(WITH_JDK) $(BIN)/penstock demo
 
-# Side by side: the one waits for Spark much of the time, the other works on one core.
-test: $(INSTALLED) jdk ## run all tests, and the small ones again with the JIT off
-	$(MAKE) -j2 --output-sync=target test-jit test-nojit
+test: $(INSTALLED) jdk ## run a cut of every family of tests; the same examples each time
+	$(WITH_JDK) $(BIN)/python tests/families.py quick $(FAMILY)
 
-test-jit: $(INSTALLED) jdk
-	$(WITH_JDK) $(BIN)/python -m pytest
+test-all: $(INSTALLED) jdk ## run all families with all seeds, drawn anew, and again with the JIT off
+	$(WITH_JDK) $(BIN)/python tests/families.py all $(FAMILY)
 
-# Compiled kernels are invisible to coverage; interpreted ones are not.
-test-nojit: $(INSTALLED) jdk
-	mkdir -p build
-	$(WITH_JDK) NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -m jit_off
-	$(BIN)/coverage report
+# What scales further than `make test`, and the kernels as coverage sees them.
+test-deeper: $(INSTALLED) jdk
+	$(WITH_JDK) $(BIN)/python tests/families.py ci --deeper $(FAMILY)
 
 kills: $(INSTALLED) jdk ## kill Spark's processes at random moments, for some minutes
 	$(WITH_JDK) PYTHONPATH=tests $(BIN)/python -m support.kills $(SEED)
 
-check: lint types contract test ## lint, types, layers, tests: what .ci/run calls
+check: lint types contract test ## lint, types, layers, tests: what a change must pass
 
 lint: $(INSTALLED) ## check style and formatting
 	$(BIN)/ruff check
