@@ -97,7 +97,7 @@ def test_commands_run_without_the_extras() -> None:
     script = """
 from typer.testing import CliRunner
 from penstock.cli import app
-for command in (["--help"], ["size", "--help"], ["demo", "--embedded", "--rows", "10"]):
+for command in (["--help"], ["size", "--help"], ["demo", "--help"]):
     ran = CliRunner().invoke(app, command)
     print(ran.exit_code, ran.exception)
 """
