@@ -29,7 +29,8 @@ from penstock.model.plan import Plan
 from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import ProcessMemory
-from penstock.spark.packing import Packer, blob_schema, read_blobs
+from penstock.spark.blobs import blob_schema, read_blobs
+from penstock.spark.packing import Packer
 from penstock.spark.share import Share
 from support.oracle import Row, Step, answer
 from support.scenario import Scenario, table
