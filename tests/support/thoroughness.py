@@ -46,7 +46,7 @@ def scaled(quick: Amount, all: Amount, ci: Amount | None = None) -> Amount:
 
 # Hypothesis by the same name; `HYPOTHESIS_PROFILE=thorough` tries most.
 settings.register_profile(
-    "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=20
+    "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=12
 )
 settings.register_profile("ci", settings.get_profile("quick"), max_examples=60)
 settings.register_profile("all", deadline=None, print_blob=True, max_examples=60)
