@@ -13,10 +13,10 @@ from support.small_joins import INDEXES, JOIN_TYPES, small_join
 from support.small_judge import disagreements
 from support.thoroughness import scaled
 
-SEEDS = scaled(quick=400, all=100_000)
+SEEDS = scaled(quick=400, ci=4_000, all=100_000)
 KINDS = ("time", "rows", "rows per key", "arrivals", "tumbling", "since", "unbounded")
 CALLS = ("push", "advance", "restart", "finish")
-PARTS = scaled(quick=4, all=100)
+PARTS = scaled(quick=4, ci=20, all=100)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
