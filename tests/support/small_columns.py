@@ -61,6 +61,9 @@ MANY = Kind((pa.int64(), pa.int32(), pa.uint16()), tuple(range(60)))
 # What `where=` compares besides: numbers of any types with each other, and text with text.
 NUMBERS: dict[str, Kind] = {
     "integer": Kind(NARROW[:4], (-3, -2, -1, 0, 0, 1, 2, 3, None)),
+    "wide integer": Kind(
+        (pa.int64(),), (-(1 << 63), -(1 << 32), -1, 0, 2, 1 << 32, (1 << 63) - 1, None)
+    ),
     "unsigned": Kind((pa.uint8(), pa.uint64()), (0, 0, 1, 2, 3, None)),
     "float": Kind((pa.float64(), pa.float32()), (-1.5, -0.0, 0.0, 0.5, 2.0, nan, inf, None)),
     "decimal": Kind(

@@ -8,67 +8,31 @@ shows one of them, and what penstock and both oracles make of it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import timedelta
 from random import Random
 from typing import Any
 
 import pyarrow as pa
 
 import penstock as ps
-from support.second_question import Call, Question, Side, Window
+from support.second_question import Question, Side, Window
 from support.second_terms import (
     NOT_DISTINCT,
     Column,
     Comparison,
     Function,
-    Row,
     Term,
     plain_equality,
     text,
 )
+from support.small_calls import draw_calls
 from support.small_columns import KEYS, MANY, Columns, Kind
+from support.small_join import NAMES, UNIT_US, SmallJoin, window_text
 from support.small_terms import TermMaker
 
-NAMES = ("a", "b", "c", "d")
 INDEXES = ("hash", "hash", "buckets", "buckets(1)", "buckets(7)", "bplus_tree", "t_tree", "scan")
-UNIT_US = {"s": 1_000_000, "ms": 1000, "us": 1, "ns": 1}
 JOIN_TYPES = ("inner", "inner", "left", "right", "full", "semi", "anti")
-EPOCH = datetime(1970, 1, 1)
-START_US = 1_700_000_000_000_000  # on the wall clock
-
-
-@dataclass(frozen=True)
-class SmallJoin:
-    """A join, all that is done with it, and how it is run.
-
-    arguments: of `WindowJoin`, besides the streams. plans: the indexes it starts with, and those
-    it goes on with after each restart. indexes: None leaves the choice to the planner.
-    """
-
-    seed: int
-    question: Question
-    calls: tuple[Call, ...]
-    streams: tuple[Mapping[str, Any], ...]
-    arguments: Mapping[str, Any]
-    schemas: tuple[pa.Schema, ...]
-    gives_schemas: bool
-    plans: tuple[Mapping[str, str] | None, ...]
-    probe_orders: Mapping[str, Sequence[str]] | None
-    names: tuple[str, ...] = field(default=NAMES)
-
-    def query(self) -> ps.WindowJoin:
-        return ps.WindowJoin([ps.Stream(**stream) for stream in self.streams], **self.arguments)
-
-    def instant(self, stream: int, ts: int) -> int | datetime:
-        """A time as `advance` takes it."""
-        if self.question.sides[stream].takes_arrival_time:
-            return EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=ts)
-        time_type = self.schemas[stream].field("ts").type
-        if pa.types.is_integer(time_type):
-            return ts
-        return EPOCH.replace(tzinfo=time_type.tz and UTC) + timedelta(microseconds=ts)
 
 
 def small_join(seed: int) -> SmallJoin:
@@ -118,7 +82,7 @@ class _Maker:
                 high - (closed in ("left", "neither")),
             )
         question = Question(sides, on, where, self.how, effective)
-        calls = self.calls(question, unit, idle)
+        calls = draw_calls(rng, self.columns, question, unit, self.is_large)
         restarts = sum(call.kind == "restart" for call in calls)
         return SmallJoin(
             seed,
@@ -130,7 +94,6 @@ class _Maker:
             self.chance(0.5),
             tuple(self.plan() for _ in range(restarts + 1)),
             self.probe_orders(),
-            self.names,
         )
 
     # what is joined
@@ -174,6 +137,11 @@ class _Maker:
                     where.append(
                         Comparison(sign, Column(other, names[other]), Column(stream, names[stream]))
                     )
+            if self.chance(0.2):  # a second column of a stream must equal the key
+                first, last = Column(0, keys[0][0]), Column(self.count - 1, "k9")
+                data_type, values = self.columns.of[last.stream][keys[0][last.stream]]
+                self.columns.add(last.stream, last.name, Kind((data_type,), values))
+                where.append(Comparison("=", first, last))
         elif self.count > 2:
             # Streams linked by different attributes, in a chain or a star.
             for stream in range(1, self.count):
@@ -259,6 +227,10 @@ class _Maker:
         if parts and all(isinstance(part, str) for part in parts) and self.chance(0.6):
             clause = " AND ".join(parts)
         arguments = {"on": on, "where": clause, "how": self.how}
+        if self.chance(0.1):
+            given_out = self.names[: 1 if self.how in ("semi", "anti") else None]
+            columns = {f"{name}_id": f"{name}.id" for name in given_out}
+            arguments["select"] = columns if self.chance(0.5) else list(columns.values())
         if bounds is not None:
             arguments["between"] = tuple(timedelta(microseconds=bound) for bound in bounds)
             arguments["closed"] = closed
@@ -281,72 +253,6 @@ class _Maker:
             return None
         others = {name: [other for other in self.names if other != name] for name in self.names}
         return {name: self.rng.sample(rest, len(rest)) for name, rest in others.items()}
-
-    # what is done with it
-
-    def calls(self, question: Question, unit: int, idle: bool) -> tuple[Call, ...]:
-        rng = self.rng
-        rows = rng.randint(90, 160) if self.is_large else rng.randint(1, 14)
-        favourites = self.favourites()
-        now = rng.choice((0, 0, -20, START_US // 1_000_000)) * unit
-        if any(side.takes_arrival_time for side in question.sides):
-            now = START_US
-        silent = rng.randrange(self.count) if self.chance(0.3) else None
-        silent_until = rng.randint(0, rows)
-        clock_us, number = START_US, 0
-        calls: list[Call] = []
-        while number < rows:
-            clock_us += rng.choice((0, 1, 2, 3, 5)) * 1_000_000 if idle else 0
-            batches: dict[int, list[tuple[int, Row]]] = {}
-            for stream in range(self.count):
-                if self.chance(0.3):
-                    batches[stream] = []
-            size = rng.choice((1, 2, 3, 3, 6, 14)) * (10 if self.is_large else 1)
-            for number in range(number, min(rows, number + size)):  # noqa: B020
-                now += rng.choice((0, 0, 0, 1, 1, 2, 5, 30)) * unit
-                ts = now - rng.choice((0, 0, 0, 1, 3, 12)) * unit
-                stream = rng.randrange(self.count)
-                if stream == silent and number < silent_until:
-                    stream = (stream + 1) % self.count
-                values = self.columns.row(stream, favourites)
-                if not question.sides[stream].takes_arrival_time:
-                    values["ts"] = ts
-                batches.setdefault(stream, []).append((ts, {**values, "id": number}))
-            number += 1
-            order = rng.sample(list(batches), len(batches))
-            calls.append(Call("push", clock_us, {stream: batches[stream] for stream in order}))
-            if self.chance(0.12):
-                ts = now + rng.randint(-10, 10) * unit
-                calls.append(Call("advance", clock_us, stream=rng.randrange(self.count), ts=ts))
-            if self.chance(0.1):
-                calls.append(Call("push", clock_us, {}))
-            if self.chance(0.12):
-                calls.append(Call("restart", clock_us))
-        if self.chance(0.9):
-            calls.append(Call("finish", clock_us))
-        return tuple(calls)
-
-    def favourites(self) -> dict[str, list[Any]]:
-        """Of most key columns a few values only, or tuples of many streams would never meet."""
-        if self.is_large:
-            return {}
-        chosen = {}
-        for columns in self.columns.of:
-            for name, (_, values) in columns.items():
-                if name[:2] not in chosen and name[0] in "ku" and self.chance(0.6):
-                    chosen[name[:2]] = self.rng.choices(values, k=2)
-        return {n: chosen[n[:2]] for columns in self.columns.of for n in columns if n[:2] in chosen}
-
-
-def window_text(window: Window) -> str | timedelta:
-    kind, size = window
-    if kind == "time":
-        return timedelta(microseconds=size)
-    if kind == "tumbling":
-        return f"tumbling {size} us"
-    if kind == "since":
-        return f"since {(EPOCH + timedelta(microseconds=size)).isoformat()}"
-    return kind if kind == "unbounded" else f"{size} {kind}"
 
 
 if __name__ == "__main__":

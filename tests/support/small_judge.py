@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 import penstock as ps
-from support import oracle, second_oracle
-from support.second_intake import key_columns
+from support import second_oracle
 from support.second_question import Call, Outcome, Result
-from support.second_terms import Row, holds, streams
-from support.small_joins import START_US, UNIT_US, SmallJoin, small_join
+from support.second_terms import Row
+from support.small_first_oracle import first_answer
+from support.small_join import START_US, UNIT_US, SmallJoin
+from support.small_joins import small_join
 
 Identity = tuple[tuple[int | None, ...], int]  # a result by the ids of its rows, and its time
 
@@ -127,14 +128,46 @@ def _sorted(found: Sequence[Identity]) -> list[Identity]:
 
 def _penstock(join: SmallJoin, want: Sequence[Outcome], ran: Sequence[Ran]) -> Iterator[str]:
     produced = 0
+    rows_by_id = {r["id"]: r for c in join.calls for rows in c.batches.values() for _, r in rows}
     for number, (call, outcome, got) in enumerate(zip(join.calls, want, ran, strict=True)):
         place = f"penstock, call {number} ({call.kind})"
         produced += len(outcome.results)
         yield from _differ(f"{place}: results", [identity(r) for r in outcome.results], got.results)
+        yield from _contents(join, got.table, rows_by_id, place)
         late = [[row["id"] for row in rows] for rows in outcome.late]
         if [sorted(rows) for rows in got.late] != [sorted(rows) for rows in late]:
             yield f"{place}: late {got.late}, not {late}"
         yield from _metrics(join, call, outcome, got.metrics, produced, place)
+
+
+def _contents(
+    join: SmallJoin, table: pa.Table, rows: Mapping[int, Row], place: str
+) -> Iterator[str]:
+    """Where the columns of results, or what is in them, are not as they were given."""
+    if join.gives_schemas and join.output is not None and table.schema != join.output:
+        yield f"{place}: columns {table.schema}, not {join.output}"
+    if not table.num_rows or "select" in join.arguments:
+        return
+    for name, schema in zip(join.names, join.schemas, strict=True):
+        if f"{name}_id" not in table.schema.names:
+            continue
+        ids = table[f"{name}_id"].to_pylist()
+        for column in schema.names:
+            got = _plain(table[f"{name}_{column}"], column == "ts")
+            want = [None if each is None else rows[each][column] for each in ids]
+            if repr(got) != repr(want):
+                yield f"{place}: {name}_{column} {got}, not {want}"
+
+
+def _plain(column: pa.ChunkedArray, is_time: bool) -> list[Any]:
+    """Values as they were given to `batch_of`: event times in microseconds, others without zone."""
+    if not pa.types.is_timestamp(column.type):
+        return column.to_pylist()
+    if is_time:
+        times = column.cast(pa.int64()).to_pylist()
+        unit = column.type.unit
+        return [t and (t // 1000 if unit == "ns" else t * UNIT_US[unit]) for t in times]
+    return column.cast(pa.timestamp(column.type.unit)).to_pylist()
 
 
 def _differ(what: str, want: Sequence[Identity], got: Sequence[Identity]) -> Iterator[str]:
@@ -169,12 +202,9 @@ def _metrics(
             yield f"{place}: live of {name} {own.live}, not {low} to {high}"
 
 
-# the first oracle
-
-
 def _other_oracle(join: SmallJoin, want: Sequence[Outcome]) -> Iterator[str]:
     """Where the first oracle says otherwise; of what it does not know, nothing."""
-    outcomes = _first_oracle(join)
+    outcomes = first_answer(join)
     if outcomes is None:
         return
     for number, call in enumerate(join.calls):
@@ -198,54 +228,6 @@ def _other_oracle(join: SmallJoin, want: Sequence[Outcome]) -> Iterator[str]:
 def _padded(rows: Sequence[Row | None], ts: int, count: int) -> Identity:
     ids = [row and row["id"] for row in rows]
     return tuple(ids + [None] * (count - len(ids))), ts
-
-
-def _first_oracle(join: SmallJoin) -> list[oracle.Outcome] | None:
-    question = join.question
-    idle = any(side.idle_us is not None for side in question.sides)
-    if idle and any(call.kind == "restart" for call in join.calls):
-        return None  # its idle clock knows no restart
-    if any(side.takes_arrival_time for side in question.sides):
-        return None
-    keys = key_columns(question)
-    sides = []
-    for number, (name, side) in enumerate(zip(join.names, question.sides, strict=True)):
-        kind, size = side.window
-        given: dict[str, Any] = {
-            "time": {"window_us": size},
-            "unbounded": {},
-            "since": {"since": size},
-            "tumbling": {"slot_us": size},
-            "rows": {"rows": size},
-            "rows per key": {"rows": size, "per_key": True},
-            "arrivals": {"arrivals": size},
-        }[kind]
-        if question.bounds is not None:
-            given = {"window_us": question.bounds[1] if number == 0 else -question.bounds[0]}
-        sides.append(
-            oracle.OracleStream(
-                name,
-                key=tuple(keys[number]),
-                lateness_us=side.lateness_us,
-                idle_timeout_s=inf if side.idle_us is None else side.idle_us / 1e6,
-                **given,
-            )
-        )
-    steps = []
-    for call in join.calls:
-        if call.kind != "finish":
-            rows = {join.names[s]: [row for _, row in batch] for s, batch in call.batches.items()}
-            advance = {join.names[call.stream]: call.ts} if call.kind == "advance" else {}
-            steps.append(oracle.Step(rows, advance, at=(call.clock_us - START_US) / 1e6))
-    where = []
-    for term in question.where:
-        over = sorted(streams(term))
-
-        def judged(*rows: Row, term: Any = term, over: list[int] = over) -> bool:
-            return holds(term, dict(zip(over, rows, strict=True)))
-
-        where.append((tuple(join.names[stream] for stream in over), judged))
-    return oracle.answer(sides, steps, question.bounds, where, question.how)
 
 
 def replay(seed: int) -> int:
