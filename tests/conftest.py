@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from support import thoroughness  # loads the profile of Hypothesis too
+
 FAMILIES = ("unit", "answer", "agreement", "statistics", "spark", "recovery")
 
 
