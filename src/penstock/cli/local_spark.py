@@ -23,7 +23,7 @@ from penstock.errors import PenstockError
 __all__ = ["SparkUser", "check_installed", "interrupts_noted", "local_spark"]
 
 _POLL_S: Final = 0.1
-_PATIENCE_S: Final = 10.0  # for a Spark that nobody wants any more
+_PATIENCE_S: Final = 30.0  # for a Spark that nobody wants any more
 
 
 @dataclass(frozen=True)
