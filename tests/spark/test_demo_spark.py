@@ -94,7 +94,7 @@ def test_the_demo_joins_on_spark_and_compares(tmp_path: Path) -> None:
     assert f"joined to {found[1]} results" in result.stdout
     assert int(found[1].replace(",", "")) > 5_000
     assert list(tmp_path.iterdir()) == []
-    compiled = re.search(r"compiled: 250,000 rows gave ([\d,]+) results", result.stdout)
+    compiled = re.search(r"compiled: 250,000 rows, ([\d,]+) results", result.stdout)
     assert compiled
     assert f"  {compiled[1]} results  250,000 live" in result.stdout  # those of Spark's first batch
 

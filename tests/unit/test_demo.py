@@ -75,7 +75,7 @@ def test_the_compiled_preview_joins_all_the_first_rows() -> None:
     found = preview(COMPILED, work)
     assert (found.rows, found.results) == (2 * BATCH, whole(work).num_rows)
     assert Preview.from_arrow(found.to_arrow()) == found
-    assert str(found).startswith("embedded engine, compiled: 100,000 rows gave ")
+    assert str(found).startswith("embedded engine, compiled: 100,000 rows, ")
 
 
 def test_examples_are_of_as_many_persons_as_there_are() -> None:
@@ -262,7 +262,7 @@ def test_a_demo_whose_time_is_up_shows_compares_and_succeeds(
     monkeypatch.setattr(DemoRun, "run", batches_joined(2))
     result = run_demo("--rows", 9 * BATCH, "--seconds", 0)
     assert result.exit_code == 0, result.output
-    assert "embedded engine, interpreted, 8 sellers: 7 rows gave 1 results" in result.stdout
+    assert "embedded engine, interpreted: 7 rows of 8 sellers, 1 results, 0.5 s" in result.stdout
     assert "Petra Okafor" in result.stdout
     assert "stopped 0 s after the first batch" in result.stdout
     assert re.search(r"^100,000 rows joined to [1-9]\d* results$", result.stdout, re.MULTILINE)
@@ -431,7 +431,6 @@ def test_the_panel_with_a_preview_fits_a_small_terminal(preview_wait: str) -> No
         force_terminal=True,
         file=io.StringIO(),
         record=True,
-        legacy_windows=False,
     )
     state = new_state(5_000_000)
     rows = {
