@@ -495,6 +495,20 @@ def test_spark_that_does_not_start_is_told_of_in_one_line(
         pass
 
 
+def test_a_folder_that_cannot_be_made_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    message = (
+        r"^cannot make a folder for Spark in '.*nowhere': No such file or directory; set TMPDIR"
+    )
+    with (
+        pytest.raises(CommandError, match=message),
+        local_spark("test", 1, SparkUser("the test", "or leave it out")),
+    ):
+        pass
+
+
 def test_the_second_ctrl_c_ends_at_once() -> None:
     with interrupts_noted() as interrupted:
         signal.raise_signal(signal.SIGINT)
