@@ -45,10 +45,10 @@ class Preview:
     examples: pa.Table
 
     def __str__(self) -> str:
-        of = f" of the {_SELLERS} busiest sellers" if self.kind == INTERPRETED else ""
+        of = f" of {_SELLERS} sellers" if self.kind == INTERPRETED else ""
         return (
-            f"the embedded engine, {self.kind}: {self.rows:,} rows{of} gave "
-            f"{self.results:,} results in {self.seconds:.2f} s"
+            f"embedded engine, {self.kind}: {self.rows:,} rows{of}, {self.results:,} results, "
+            f"{self.seconds:.1f} s"
         )
 
     def to_arrow(self) -> pa.Table:
