@@ -33,6 +33,7 @@ from penstock.model.binding import Binding
 from penstock.runtime.intake import event_times, fit
 from penstock.spark.blobs import blob_schema, write_blobs
 from penstock.spark.bucket_count import BucketCount
+from penstock.spark.kernels import take_distributed
 from penstock.state.arena import Words
 from penstock.state.contents import row_hashes
 from penstock.state.keys import key_words
@@ -77,6 +78,7 @@ class Packer:
     tick_all: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        take_distributed()
         waiting: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
