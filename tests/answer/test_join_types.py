@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_where import clauses
 
 import penstock as ps
+from support.clauses import clauses
 from support.scenario import check
 from support.strategies import LongScenario, long_scenarios, scenarios
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.stream import Stream
+from penstock.stats.counter import mix
 from penstock.window_join import WindowJoin
-from penstock.workloads.counter import mix
 from penstock.workloads.nexmark import Nexmark
 
 __all__ = ["SHOWN", "WITHIN", "Digest", "auction_query", "embedded_digest"]
