@@ -24,6 +24,10 @@ from numba.core.dispatcher import Dispatcher
 __all__ = ["announce_compilation", "entry_point", "kernel", "kernel_cache", "outlined"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# Of an array: how it lies in memory (C, Fortran), and whether it is aligned and may be written.
+_TYPED_FLAGS: Final = 0x1 | 0x2 | 0x100 | 0x400
+_ENTRY_POINTS: Final[dict[Any, Any]] = {}  # by kernel and kinds of arguments
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _KEPT_CACHES: Final = 4
 
@@ -104,10 +108,24 @@ def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
     """
     if not isinstance(compiled, Dispatcher):
         return compiled  # a plain function, without the JIT, or around a kernel that is timed
-    dispatcher: Any = compiled
-    types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
-    code: _Function = dispatcher.compile(types)
+    # Numba works a type out anew for each value: milliseconds for an arena, and on Spark every
+    # bucket has one in every batch.
+    kinds = (compiled, _kind(arguments))
+    if kinds not in _ENTRY_POINTS:
+        dispatcher: Any = compiled
+        types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+        _ENTRY_POINTS[kinds] = dispatcher.compile(types)
+    code: _Function = _ENTRY_POINTS[kinds]
     return code
+
+
+def _kind(value: Any) -> Any:
+    """All that numba's type of a value depends on."""
+    if isinstance(value, tuple):
+        return type(value), tuple(_kind(each) for each in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num & _TYPED_FLAGS
+    return type(value)
 
 
 def _compiled(function: _Function, inlined: bool) -> _Function:
