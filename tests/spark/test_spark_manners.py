@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,17 @@ def test_a_checkpoint_of_another_join_is_refused_in_plain_words(
     first, *rest = str(caught.value).splitlines()
     assert f"penstock.errors.SnapshotError: {TOLD}" in first
     assert not any("Traceback" in line or "File " in line for line in [first, *rest])
+
+
+def test_the_first_block_of_the_page_runs(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = Path(__file__).parents[2] / "docs" / "spark.md"
+    block = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert block is not None
+    names: dict[str, Any] = {}
+    exec(block[1], names)  # noqa: S102 - the page's own lines
+    assert names["spark"] is spark
+    (row,) = spark.read.parquet(f"{names['home']}/paid").collect()
+    assert (row["orders_order_id"], row["payments_order_id"]) == (7, 7)
+    assert "payments_at" in capsys.readouterr().out
