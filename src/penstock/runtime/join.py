@@ -218,11 +218,16 @@ class Join:
         return self.query.names.index(stream)
 
     def finish(self) -> pa.Table:
-        """End all streams; what this brings out."""
+        """End all streams; what this brings out. The memory of what has expired is given back."""
         self._must_be_open("finish")
         self.clock.finish()
         self.finished = True
-        return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
+        return self._whole(self._end)
+
+    def _end(self) -> pa.Table:
+        results = self.waiting.run(self.driver, {}, self.clock.watermark)
+        self.driver.windows.give_back()
+        return results
 
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""

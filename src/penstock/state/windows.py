@@ -315,6 +315,11 @@ class Windows:
         sizes = [_ring_size(self.live(number) * 5 // 4) for number in range(len(self._sizes))]
         self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
 
+    def give_back(self) -> None:
+        """The same, when nothing more will come and what is free is most of it."""
+        if _SHARE * self._live_in_all() < sum(self._sizes):
+            self.close_ranks()
+
     def _live_in_all(self) -> int:
         return int(self.state.windows["live"].sum())
 
