@@ -8,6 +8,7 @@
     │   └── TimestampError   its event times do not fit
     ├── UdfError         a function given as a predicate failed, or gave no answer
     ├── StateError       the running join cannot do this now
+    ├── MissingExtraError    a package that this needs is not installed
     └── SnapshotError    the bytes are not a snapshot of this join
 
 And what is done as asked, but at a price: PlanWarning; or though it looks like a mistake:
@@ -21,6 +22,7 @@ from __future__ import annotations
 __all__ = [
     "InputError",
     "InputWarning",
+    "MissingExtraError",
     "PenstockError",
     "PlanError",
     "PlanWarning",
@@ -63,6 +65,10 @@ class UdfError(PenstockError, RuntimeError):
 
 class StateError(PenstockError, RuntimeError):
     """The running join cannot do this in the state it is in."""
+
+
+class MissingExtraError(PenstockError, ImportError):
+    """A package of one of penstock's extras is needed, and is not installed."""
 
 
 class SnapshotError(PenstockError, ValueError):

@@ -12,11 +12,12 @@ from rich.console import Console
 
 from penstock.cli.display import consoles, lateness_text, say, short
 from penstock.cli.errors import CommandError
-from penstock.cli.join_files import Side, Totals, join_files
+from penstock.cli.join_files import Totals, join_files
 from penstock.cli.losses import loss_lines, warn_of_loss
 from penstock.cli.output import Output
 from penstock.cli.progress import file_progress
 from penstock.cli.request import late_path
+from penstock.cli.side import Side
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
@@ -113,7 +114,8 @@ def _progress(
 ) -> Iterator[Callable[[Totals], None]]:
     started = time.perf_counter()
     size = sum(side.source.size for side in sides)
-    with file_progress(console, size, quiet) as update:
+    # Scripts take what a join says on standard error for warnings.
+    with file_progress(console, size, quiet or not console.is_terminal) as update:
 
         def report(totals: Totals) -> None:
             seconds = max(time.perf_counter() - started, 1e-9)

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from penstock.cli.display import say
-from penstock.cli.join_files import Side, Totals
+from penstock.cli.join_files import Totals
+from penstock.cli.side import Side
 from penstock.model.limits import Limits
 from penstock.runtime.metrics import Metrics
 

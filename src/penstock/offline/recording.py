@@ -1,6 +1,6 @@
 """A recording of two streams, as the exact join sees it: who arrives when, and stays how long.
 
-Tuples have places, in order of time, then of streams, then of rows: the order of tests/support/oracle.py.
+Tuples have places, in order of time, then of streams, then of rows: the order of the oracle.
 Those of one time form an instant. Tuples that the join would not take in (before the begin of their
 window, or by a predicate over their stream alone) are not there; those without a key are where they
 count as rows.
