@@ -16,6 +16,7 @@ from penstock.cli.display import failures_shown
 from penstock.cli.errors import CommandError
 from penstock.cli.explain import ExplainRequest, run_explain
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
+from penstock.cli.kernels import kernels
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
 from penstock.cli.profile import FileStream, ProfileRequest, run_profile
 from penstock.cli.request import (
@@ -425,3 +426,6 @@ def calibrate(
     """
     with failures_shown():
         run_calibrate(quick, as_json, plot)
+
+
+app.add_typer(kernels, name="kernels")

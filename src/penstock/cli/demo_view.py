@@ -6,8 +6,6 @@ every few seconds in which nothing else is shown.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -21,7 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.demo_state import HISTORY, DemoState
-from penstock.cli.display import say, short
+from penstock.cli.display import short
+from penstock.cli.plain_lines import LINE_PERIOD_S, PlainLines
 from penstock.cli.result_rows import as_rich
 from penstock.cli.sparkline import sparkline
 
@@ -29,7 +28,6 @@ __all__ = ["Refresh", "shown"]
 
 _WIDTH: Final = 78
 _FRAMES_A_SECOND: Final = 8
-_LINE_PERIOD_S: Final = 5.0
 
 # What changed: "wait", "preview", "batch" or "examples".
 Refresh = Callable[[str], None]
@@ -37,7 +35,7 @@ Refresh = Callable[[str], None]
 
 @contextmanager
 def shown(
-    console: Console, state: DemoState, line_period_s: float = _LINE_PERIOD_S
+    console: Console, state: DemoState, line_period_s: float = LINE_PERIOD_S
 ) -> Iterator[Refresh]:
     """Show `state` as it grows. Call what this gives after every change, with what changed."""
     if console.is_terminal:
@@ -49,47 +47,28 @@ def shown(
         ):
             yield lambda change: None
         return
-    lines = _Lines(console, state)
-    ended = threading.Event()
-    ticker = threading.Thread(target=lines.tick, args=(line_period_s, ended), daemon=True)
-    ticker.start()
-    try:
-        yield lines.show
-    finally:
-        ended.set()
-        ticker.join()
+
+    def line(text: str) -> str:
+        return f"{state.elapsed_s:5.1f} s  {text}" if text else ""
+
+    def waits() -> str:
+        return line("; ".join(map(str, state.waits.values())))
+
+    with PlainLines(console, waits, line_period_s) as lines:
+        yield lambda change: _print(console, state, change, lambda text: lines.say(line(text)))
 
 
-class _Lines:
-    """Plain lines, from the demo itself and, while it waits, from a thread beside it."""
-
-    def __init__(self, console: Console, state: DemoState) -> None:
-        self._console = console
-        self._state = state
-        self._last_at = time.perf_counter()
-
-    def show(self, change: str) -> None:
-        state = self._state
-        self._last_at = time.perf_counter()
-        if change == "batch":
-            self._say(_line(state))
-        elif change == "preview" and state.preview is not None:
-            self._say(str(state.preview))
-            self._console.print(as_rich(state.preview.examples))
-        elif change == "examples" and state.examples is not None:
-            self._say("the first results on Spark")
-            self._console.print(as_rich(state.examples))
-        elif change == "wait":
-            self._say("; ".join(wait.text for wait in state.waits.values()))
-
-    def tick(self, period_s: float, ended: threading.Event) -> None:
-        while not ended.wait(min(period_s, 0.1)):
-            if self._state.waits and time.perf_counter() - self._last_at >= period_s:
-                self._last_at = time.perf_counter()
-                self._say("; ".join(str(wait) for wait in self._state.waits.values()))
-
-    def _say(self, line: str) -> None:
-        say(self._console, f"{self._state.elapsed_s:5.1f} s  {line}")
+def _print(console: Console, state: DemoState, change: str, say: Callable[[str], None]) -> None:
+    if change == "batch":
+        say(_line(state))
+    elif change == "preview" and state.preview is not None:
+        say(str(state.preview))
+        console.print(as_rich(state.preview.examples))
+    elif change == "examples" and state.examples is not None:
+        say("the first results on Spark")
+        console.print(as_rich(state.examples))
+    elif change == "wait":
+        say("; ".join(wait.text for wait in state.waits.values()))
 
 
 def _line(state: DemoState) -> str:
