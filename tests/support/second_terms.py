@@ -197,13 +197,14 @@ def arithmetic(sign: str, left: Any, right: Any) -> Any:
     return int(result) if isinstance(left, int) and isinstance(right, int) else result
 
 
-def _of_floats(sign: str, left: float, right: float) -> float | None:
-    if sign in ("/", "%") and right == 0:
-        return None
+def _of_floats(sign: str, left: float, right: float) -> float:
+    """As IEEE 754 says; Python raises what is infinite or NaN there."""
+    if sign == "/" and right == 0:
+        return math.nan if left == 0 or math.isnan(left) else left * math.copysign(math.inf, right)
     if sign == "/":
         return left / right
     if sign == "%":
-        return math.nan if math.isinf(left) else math.fmod(left, right)
+        return math.nan if math.isinf(left) or right == 0 else math.fmod(left, right)
     result: float = {"+": operator.add, "-": operator.sub, "*": operator.mul}[sign](left, right)
     return result
 
@@ -217,11 +218,8 @@ def compare(sign: str, left: Any, right: Any) -> bool:
         return False
     if is_nan(left) or is_nan(right):
         return sign == "<>"
-    # An integer beside a float is the nearest float; what else is beside one counts by value.
-    if isinstance(left, float) and isinstance(right, int):
-        right = float(right)
-    if isinstance(right, float) and isinstance(left, int):
-        left = float(left)
+    if isinstance(left, float) or isinstance(right, float):
+        left, right = float(left), float(right)  # the nearest
     if isinstance(left, str):
         left, right = left.encode(), right.encode()
     return COMPARE[sign](left, right)

@@ -62,7 +62,7 @@ def draw_calls(
 
 
 def _times(rng: Random, question: Question, unit_us: int, rows: int) -> list[int]:
-    now = rng.choice((0, 0, -20, START_US // SECOND_US)) * unit_us
+    now = rng.choice((0, 0, -20 * unit_us, START_US))
     if any(side.takes_arrival_time for side in question.sides):
         now = START_US
     times = []

@@ -95,12 +95,6 @@ class Columns:
         self.add(stream, name, NUMBERS[self.rng.choice(tuple(NUMBERS))])
         return name
 
-    def is_decimal(self, stream: int, name: str) -> bool:
-        return pa.types.is_decimal(self.of[stream][name][0])
-
-    def is_float(self, stream: int, name: str) -> bool:
-        return pa.types.is_floating(self.of[stream][name][0])
-
     def row(self, stream: int, favourites: dict[str, Sequence[Any]]) -> dict[str, Any]:
         """Values for one row; of a column in `favourites` one of those."""
         return {

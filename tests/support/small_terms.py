@@ -39,30 +39,13 @@ class TermMaker:
         return Column(stream, self.columns.number(stream))
 
     def expression(self, stream: int, depth: int = 2) -> Expression:
-        """Arithmetic over the numbers of one stream. Of decimals and floats only what is exact
-        in every type that could be taken for it."""
+        """Arithmetic over the numbers of one stream."""
         if depth == 0 or self.rng.random() < 0.5:
             return self.number(stream)
         left = self.expression(stream, depth - 1)
         literal = Literal(self.rng.choice((-2, 0, 1, 2, 3)))
         right = literal if self.rng.random() < 0.6 else self.expression(stream, depth - 1)
-        kinds = self._kinds(left) | self._kinds(right)
-        if kinds == {"decimal", "float"}:
-            return left
-        signs = "+-*" if "decimal" in kinds else "+-*/%"
-        return Arithmetic(self.rng.choice(signs), left, right)
-
-    def _kinds(self, expression: Expression) -> set[str]:
-        match expression:
-            case Column():
-                if self.columns.is_decimal(expression.stream, expression.name):
-                    return {"decimal"}
-                is_float = self.columns.is_float(expression.stream, expression.name)
-                return {"float"} if is_float else set()
-            case Arithmetic():
-                return self._kinds(expression.left) | self._kinds(expression.right)
-            case Literal():
-                return set()
+        return Arithmetic(self.rng.choice("+-*/%"), left, right)
 
     def text_column(self, stream: int) -> Column:
         self.columns.add(stream, "s", KEYS["text"])
