@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 
-__all__ = ["Metrics", "StreamMetrics", "shown_watermark", "time_text"]
+__all__ = ["Frozen", "Metrics", "StreamMetrics", "shown_watermark", "time_text"]
 
 
 def shown_watermark(watermark: int) -> int | None:
@@ -51,7 +52,8 @@ class StreamMetrics:
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of
     one of them; a result that lacks tuples of several streams is lost by the first.
     unprobed: tuples that did not look for partners when they came, for want of service rate; where
-    it drops tuples these are shed, too.
+    it drops tuples these are shed, too. jumps: tuples that came behind a gap longer than
+    `max_jump`, and did not move the watermark when they came.
     So arrived = late + keyless + filtered + waiting + live + expired + shed.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
@@ -68,6 +70,32 @@ class StreamMetrics:
     shed: int = 0
     lost: int = 0
     unprobed: int = 0
+    jumps: int = 0
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Frozen(Mapping[_Key, _Value]):
+    """A mapping that does not change, and can be copied and pickled."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[_Key, _Value]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: _Key) -> _Value:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
 
 
 @dataclass(frozen=True)
@@ -94,7 +122,7 @@ class Metrics:
     unprobed: int = 0
     lost: int | None = 0
     lost_interval: tuple[int, int] | None = None
-    lost_by: Mapping[str, int] = field(default_factory=dict)
+    lost_by: Mapping[str, int] = field(default_factory=lambda: Frozen({}))
     ghosts: int = 0
 
     @property
@@ -115,6 +143,7 @@ class Metrics:
             f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "
             f"{each.expired:,} expired, {f'{each.shed:,} shed, ' if each.shed else ''}"
             f"{f'{each.unprobed:,} not probed, ' if each.unprobed else ''}"
+            f"{f'{each.jumps:,} beyond max_jump, ' if each.jumps else ''}"
             f"watermark {_text(each.watermark)}"
             for name, each in self.streams.items()
         ]
