@@ -101,6 +101,6 @@ def test_metrics_are_copied_and_pickled(limits: ps.Limits | None) -> None:
     for same in (copy.copy(metrics), copy.deepcopy(metrics), pickle.loads(pickle.dumps(metrics))):  # noqa: S301
         assert same == metrics
         assert str(same) == str(metrics)
-    assert asdict(metrics)["streams"]["a"]["arrived"] == 2
+    assert asdict(metrics)["streams"]["a"].arrived == 2
     with pytest.raises(TypeError):
         metrics.streams["a"] = None  # type: ignore[index]

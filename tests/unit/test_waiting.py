@@ -115,33 +115,34 @@ def push_cost(waiting: int, window: str, text: bool) -> float:
     return (end - begin) / 130
 
 
-@pytest.mark.parametrize("text", [False, True])
-@pytest.mark.parametrize("window", ["100 rows", "2 rows per key", "50 arrivals"])
+@pytest.mark.parametrize(
+    ("window", "text"), [("100 rows", False), ("2 rows per key", True), ("50 arrivals", False)]
+)
 def test_a_push_costs_the_same_whatever_waits(window: str, text: bool) -> None:
     push_cost(1_000, window, text)  # compile
     few, many = (min(push_cost(n, window, text) for _ in range(2)) for n in (1_000, 300_000))
     assert many <= 2 * few
 
 
-def both(left: pa.DataType, right: pa.DataType, values: list[Any]) -> ps.Join:
-    """A join by key of a pair, of which the streams have different types; b comes later."""
+def met(left: pa.DataType, right: pa.DataType, values: list[Any]) -> int:
+    """How many rows of a join by a pair, of which the streams have different types, come out."""
     streams = [ps.Stream(name, time="ts", window="1 rows per key") for name in "ab"]
     join = ps.WindowJoin(streams, on=["k", "l"]).start()
     for name, kind in (("a", left), ("b", right)):
         columns = {"ts": range(len(values)), "k": pa.array(values, kind), "l": [1] * len(values)}
         join.push({name: pa.table(columns)})
-    return join
+    join.finish()
+    return join.metrics.produced
 
 
 def test_zones_of_a_key_may_differ() -> None:
     moments = [datetime(2026, 1, 1), datetime(2026, 1, 2)]
-    join = both(pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin"), moments)
-    assert join.finish().num_rows == 2
+    assert met(pa.timestamp("us", "UTC"), pa.timestamp("us", "Europe/Berlin"), moments) == 2
 
 
 def test_the_precision_of_a_key_may_differ_from_that_of_a_stream_to_come() -> None:
     values = [Decimal("1.5"), Decimal("12.5")]
-    assert both(pa.decimal128(3, 1), pa.decimal128(30, 1), values).finish().num_rows == 2
+    assert met(pa.decimal128(3, 1), pa.decimal128(30, 1), values) == 2
 
 
 def test_a_batch_that_is_refused_on_its_way_to_wait_changes_nothing(
@@ -162,4 +163,4 @@ def test_a_batch_that_is_refused_on_its_way_to_wait_changes_nothing(
             join.push(a=pa.table({"ts": [2], "k": ["y"]}))
     assert join.snapshot() == before
     assert join.push(a=table).num_rows == 0
-    assert join.finish().num_rows == 3
+    assert join.finish().num_rows == 2
