@@ -13,7 +13,8 @@ PIN := CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile --quiet --generate-
 .DEFAULT_GOAL := help
 # Targets share .venv. The tests use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-deeper kills check lint format types contract bench jdk lock clean
+.PHONY: help demo test test-all test-deeper kills check lint format types contract bench wheel \
+  try-wheel jdk lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +53,14 @@ contract: $(INSTALLED) ## check that each layer imports only the layers below it
 
 bench: $(INSTALLED) jdk ## measure against peers, as ratios in one run
 	$(WITH_JDK) $(BIN)/python -m benchmarks
+
+wheel: $(RUNNABLE) ## build a wheel, into dist
+	rm -f dist/penstock-*.whl
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/penstock-*.whl
+
+try-wheel: wheel jdk ## try the wheel in an environment of its own, as a new user has it
+	$(WITH_JDK) scripts/try-wheel $(PYTHON) dist/penstock-*.whl
 
 jdk: ## find a JDK 17 or newer, or install one
 	@scripts/jdk --install > /dev/null

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from support import thoroughness  # loads the profile of Hypothesis too
+
 FAMILIES = ("unit", "answer", "agreement", "statistics", "spark", "recovery")
 
 
@@ -41,8 +43,8 @@ def tries_more(item: pytest.Item) -> bool:
     return (
         item.get_closest_marker("slow") is not None
         or getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        or hasattr(module, "scaled")
-        or hasattr(module, "examples")
+        or getattr(module, "scaled", None) is thoroughness.scaled
+        or getattr(module, "examples", None) is thoroughness.examples
     )
 
 

@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from penstock.cli.auctions import Digest
-from penstock.cli.demo_view import DemoState, shown
+from penstock.cli.demo_state import DemoState
+from penstock.cli.demo_view import shown
 from penstock.errors import InputError
 from penstock.spark.nexmark_source import NexmarkReader, NexmarkSource, ReadAllAvailable
 from penstock.workloads import Nexmark
@@ -99,8 +100,8 @@ def test_the_panel_fits_a_terminal(width: int) -> None:
     console = Console(width=width, force_terminal=True, file=io.StringIO(), record=True)
     state = DemoState("a title", total=10, rows=dict.fromkeys(Nexmark.STREAMS, 10_000_000))
     with shown(console, state) as refresh:
-        state.now("batch 1")
-        refresh("doing")
+        state.wait("query", "batch 1")
+        refresh("wait")
         state.seconds.append(1.5)
         state.stream_speeds = dict.fromkeys(Nexmark.STREAMS, 123_456.0)
         state.speeds.extend([1.0, 2.0] * 40)

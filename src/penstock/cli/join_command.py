@@ -114,7 +114,8 @@ def _progress(
 ) -> Iterator[Callable[[Totals], None]]:
     started = time.perf_counter()
     size = sum(side.source.size for side in sides)
-    with file_progress(console, size, quiet) as update:
+    # Scripts take what a join says on standard error for warnings.
+    with file_progress(console, size, quiet or not console.is_terminal) as update:
 
         def report(totals: Totals) -> None:
             seconds = max(time.perf_counter() - started, 1e-9)

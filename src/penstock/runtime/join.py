@@ -33,7 +33,7 @@ from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
 from penstock.model.workload import Workload
 from penstock.runtime import snapshot
-from penstock.runtime.intake import MAX_TS, MIN_TS, take_in
+from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.observed import Recent, observed_workload
@@ -148,6 +148,9 @@ class Join:
         binding, intakes = take_in(self.query, self.driver.binding, given, instant_us)
         if binding is not self.driver.binding:
             self.driver.check_binding(binding)
+        for stream, intake in intakes.items():
+            if not self.counts[stream].arrived:
+                warn_of_unit(self.query, stream, intake)
         released = {
             stream: self._released(binding, stream, intake, watermark)
             for stream, intake in intakes.items()

@@ -43,10 +43,11 @@ class StreamMetrics:
 
     arrived: tuples pushed, late ones included. late: those behind the watermark.
     late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
-    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept. Also
-        those without a value that `where=` compares, unless they may come out alone
-    (unless they count as rows of a window of so many rows). filtered: tuples in time before
-    the begin of their window. waiting: tuples in time whose turn has not come.
+    keyless: tuples in time whose key has a null or a NaN in it; they meet nothing and are not
+    kept, unless they count as rows of their window. Without a key: those that lack a value which
+    links two streams by equality, or by order if they need neither wait nor come out alone.
+    filtered: tuples in time before the begin of their window, or for which a predicate over
+    their stream alone does not hold. waiting: tuples in time whose turn has not come.
     live: tuples in the window; with disorder also some that have expired behind one that
     came early, and can no longer match. expired: tuples that have left it.
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of

@@ -29,10 +29,12 @@ from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
+from penstock.spark.blobs import blob_schema, read_blobs
 from penstock.spark.bucket import release_parts, with_guests
 from penstock.spark.division import divided
+from penstock.spark.kernels import take_distributed
 from penstock.spark.limits import check_limits
-from penstock.spark.packing import PACKED, Packer, blob_schema, read_blobs
+from penstock.spark.packing import PACKED, Packer
 from penstock.spark.processor import COUNTERS, OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
 from penstock.spark.session import prepare_session
@@ -210,6 +212,7 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
     schemas = [blob_schema(binding, stream) for stream in range(len(binding.query.streams))]
 
     def join(blobs: pa.Table) -> pa.Table:
+        take_distributed()
         data = (each.as_buffer() if each.is_valid else None for each in blobs["data"])
         home, guests = read_blobs(schemas, blobs["stream"].to_pylist(), data)
         released = {

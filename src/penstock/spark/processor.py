@@ -15,11 +15,8 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
-from penstock.spark.bucket import Bucket, Step
-from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import HotState, ProcessMemory
-from penstock.spark.mapped import MappedFiles
-from penstock.spark.packing import (
+from penstock.spark.blobs import (
+    RESULT,
     Parts,
     blob_schema,
     read_blob,
@@ -27,9 +24,14 @@ from penstock.spark.packing import (
     tick_time,
     write_blobs,
 )
+from penstock.spark.bucket import Bucket, Step
+from penstock.spark.bucket_count import BucketCount
+from penstock.spark.hot import HotState, ProcessMemory
+from penstock.spark.kernels import take_distributed
+from penstock.spark.mapped import MappedFiles
 from penstock.spark.scratch import Place
 
-__all__ = ["COUNTERS", "OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
+__all__ = ["COUNTERS", "OUTPUT", "JoinProcessor", "horizon_ms"]
 
 # A row of the operator's output: joined rows, or the late rows of one stream, and the
 # counters of the bucket in this batch, in its first row only.
@@ -38,7 +40,6 @@ OUTPUT: Final = (
     "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint, "
     "lost double, lost_variance double, shed bigint, ghosts bigint, unprobed bigint"
 )
-RESULT: Final = -1  # in place of a stream: joined rows
 
 _NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
 COUNTERS: Final = tuple(_NAMES[2:])
@@ -149,6 +150,7 @@ class JoinProcessor(StatefulProcessor):
 
     def _bucket_worker(self) -> Bucket:
         if self._bucket is None:  # not in init, which also runs on the driver
+            take_distributed()
             hot = _hot_state(self._place)
             division = (self._buckets.here(), self._buckets.partitions_here())
             self._bucket = Bucket(self._binding, self._plan, hot, division)

@@ -105,7 +105,7 @@ class Identities:
         self._levels = []
         if dumped["keys"] is not None:
             words, *keys = dumped["keys"].columns
-            self._levels = [_Level(words.to_numpy(), keys)]
+            self._levels = [_Level(words.to_numpy(), [_alike(key) for key in keys])]
         self._moved_on, self._many = dumped["moved_on"], dumped["many"]
 
     def _register(self, words: Words, keys: Sequence[pa.Array]) -> None:
