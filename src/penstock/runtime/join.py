@@ -10,10 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import wraps
 from threading import Lock
 from types import TracebackType
-from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,7 @@ from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.observed import Recent, observed_workload
+from penstock.runtime.one_call import one_at_a_time
 from penstock.runtime.why import Why, explain_tuples
 from penstock.shedding.ledger import Loss, loss_of
 from penstock.state.jit import announce_compilation
@@ -46,28 +46,6 @@ __all__ = ["Join"]
 
 
 _Brought = TypeVar("_Brought")
-_Given = ParamSpec("_Given")
-
-
-def _one_at_a_time(
-    method: Callable[Concatenate[Join, _Given], _Brought],
-) -> Callable[Concatenate[Join, _Given], _Brought]:
-    """Refuse a call while another is in the join, of another thread or of a function within it:
-    kernels run without Python's lock, and would work on memory that the other call moves."""
-
-    @wraps(method)
-    def call(join: Join, /, *args: _Given.args, **keywords: _Given.kwargs) -> _Brought:
-        if not join._busy.acquire(blocking=False):
-            raise StateError(
-                f"cannot {method.__name__}: another call is in this join; finish that first, give "
-                "each thread its own join, or guard this one with a lock"
-            )
-        try:
-            return method(join, *args, **keywords)
-        finally:
-            join._busy.release()
-
-    return call
 
 
 @dataclass
@@ -131,11 +109,11 @@ class Join:
         self.finished = False
         self._closed = False
         self._broken = False
-        self._busy = Lock()
+        self.busy = Lock()
 
     # Batches in, results out.
 
-    @_one_at_a_time
+    @one_at_a_time
     def push(self, batches: Mapping[str, Any] | None = None, /, **streams: Any) -> pa.Table:
         """Feed one batch, made of a table for any of the streams, and get its results.
 
@@ -203,7 +181,7 @@ class Join:
             self._broken = True
             raise
 
-    @_one_at_a_time
+    @one_at_a_time
     def advance(self, stream: str, ts: int | datetime) -> pa.Table:
         """Promise that `stream` has no tuple before `ts` left to come; what this brings out."""
         self._must_be_open("advance")
@@ -212,7 +190,7 @@ class Join:
         self.clock.advance(number, moment)
         return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
 
-    @_one_at_a_time
+    @one_at_a_time
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
         """Give a window of time or rows another length; what this brings out.
 
@@ -226,7 +204,7 @@ class Join:
         self.query = query
         return results
 
-    @_one_at_a_time
+    @one_at_a_time
     def limit(
         self, memory: str | Memory | None = None, *, service_rate: float | None = None
     ) -> None:
@@ -258,7 +236,7 @@ class Join:
             raise InputError(f"no stream is called {stream!r}; the streams are {self.query.names}")
         return self.query.names.index(stream)
 
-    @_one_at_a_time
+    @one_at_a_time
     def finish(self) -> pa.Table:
         """End all streams; what this brings out."""
         self._must_be_open("finish")
@@ -266,7 +244,7 @@ class Join:
         self.finished = True
         return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
 
-    @_one_at_a_time
+    @one_at_a_time
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
         return {
@@ -295,7 +273,7 @@ class Join:
     # What it says of itself.
 
     @property
-    @_one_at_a_time
+    @one_at_a_time
     def metrics(self) -> Metrics:
         """Counters of this moment."""
         driver = self.driver
@@ -334,14 +312,14 @@ class Join:
             ghosts=0 if shedder is None else shedder.ghosts.held,
         )
 
-    @_one_at_a_time
+    @one_at_a_time
     def workload(self) -> Workload:
         """What has been seen of the streams: rates of late, and of the live tuples how many keys
         they have, how often they match, and what is kept of one."""
         self._must_be_whole()
         return observed_workload(self)
 
-    @_one_at_a_time
+    @one_at_a_time
     def footprint(self) -> dict[str, int]:
         """Bytes held: `state` for rings and indexes, `payload` for the columns of tuples,
         `late` for late tuples nobody has fetched."""
@@ -352,14 +330,14 @@ class Join:
             "late": sum(rows.nbytes for rows in self.late_rows),
         }
 
-    @_one_at_a_time
+    @one_at_a_time
     def why(
         self, tuples: Mapping[str, Mapping[str, Any]] | None = None, /, **streams: Mapping[str, Any]
     ) -> Why:
         """Why these tuples, one of each stream named, joined or did not."""
         return explain_tuples(self, self._by_stream("why", tuples, streams))
 
-    @_one_at_a_time
+    @one_at_a_time
     def snapshot(self) -> bytes:
         """All it needs to go on elsewhere: give it to the query's `restore`."""
         self._must_be_whole()
