@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.runtime.amount import amount
 
-__all__ = ["Metrics", "StreamMetrics", "shown_watermark", "time_text"]
+__all__ = ["Frozen", "Metrics", "StreamMetrics", "shown_watermark", "time_text"]
 
 
 def shown_watermark(watermark: int) -> int | None:
@@ -53,7 +54,8 @@ class StreamMetrics:
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of
     one of them; a result that lacks tuples of several streams is lost by the first.
     unprobed: tuples that did not look for partners when they came, for want of service rate; where
-    it drops tuples these are shed, too.
+    it drops tuples these are shed, too. jumps: tuples that came behind a gap longer than
+    `max_jump`, and did not move the watermark when they came.
     So arrived = late + keyless + filtered + waiting + live + expired + shed.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
@@ -70,6 +72,7 @@ class StreamMetrics:
     shed: int = 0
     lost: int = 0
     unprobed: int = 0
+    jumps: int = 0
 
     @property
     def left_out(self) -> str:
@@ -82,11 +85,37 @@ class StreamMetrics:
         waiting = f", {self.waiting:,} waiting" if self.waiting else ""
         shed = f", {self.shed:,} shed" if self.shed else ""
         unprobed = f"; {self.unprobed:,} not probed" if self.unprobed else ""
+        jumps = f"; {self.jumps:,} beyond max_jump" if self.jumps else ""
         return (
             f"{self.arrived:,} arrived: {self.late:,} late{self.left_out}{waiting}, "
-            f"{self.live:,} live, {self.expired:,} expired{shed}{unprobed}; "
+            f"{self.live:,} live, {self.expired:,} expired{shed}{unprobed}{jumps}; "
             f"watermark {_text(self.watermark)}"
         )
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Frozen(Mapping[_Key, _Value]):
+    """A mapping that does not change, and can be copied and pickled."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[_Key, _Value]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: _Key) -> _Value:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
 
 
 @dataclass(frozen=True)
@@ -113,7 +142,7 @@ class Metrics:
     unprobed: int = 0
     lost: int | None = 0
     lost_interval: tuple[int, int] | None = None
-    lost_by: Mapping[str, int] = field(default_factory=dict)
+    lost_by: Mapping[str, int] = field(default_factory=lambda: Frozen({}))
     ghosts: int = 0
 
     @property

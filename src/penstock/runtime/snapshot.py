@@ -73,6 +73,7 @@ def save(join: Join) -> bytes:
                 "filtered": [each.filtered for each in join.counts],
                 "late": [each.late for each in join.counts],
                 "late_forgotten": [each.late_forgotten for each in join.counts],
+                "jumps": [each.jumps for each in join.counts],
                 "expired": [windows.expired(stream) for stream in range(len(join.counts))],
             }
         ),
@@ -162,6 +163,7 @@ def load(join: Join, data: bytes) -> None:
         counts.filtered = streams["filtered"][stream]
         counts.late = streams["late"][stream]
         counts.late_forgotten = streams["late_forgotten"][stream]
+        counts.jumps = streams["jumps"][stream]
     of_join = sections["join"].to_pylist()[0]
     join.driver.restore(of_join["produced"], streams["expired"])
     join.clock.restore(streams["watermark"], of_join["watermark"])

@@ -67,6 +67,16 @@ class Options:
     checkpoint: Any = None
 
 
+def _check_jumps(query: Query) -> None:
+    for stream in query.streams:
+        if stream.max_jump_us is not None:
+            raise PlanError(
+                f"stream {stream.name!r} has max_jump={stream.max_jump!r}, and on Spark the "
+                "watermark is Spark's own, which knows no such cap; filter out rows with times far "
+                "ahead before the join, and leave max_jump out"
+            )
+
+
 def join_on_spark(
     query: Query,
     frames: Mapping[str, Any],
@@ -75,6 +85,7 @@ def join_on_spark(
 ) -> Any:
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
+    _check_jumps(query)
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
