@@ -30,7 +30,7 @@ _WAITS: Final = {
     INTERPRETED: "the embedded engine joins a few rows, about five seconds",
     COMPILED: "the embedded engine loads its kernels, a few seconds",
 }
-_COMPILES: Final = "kernels compile, once on this machine, about a minute"
+_COMPILES: Final = "kernels compile, once on this machine, up to a minute"
 
 
 class _Process:
@@ -47,7 +47,7 @@ class _Process:
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-P", "-m", "penstock.cli.demo_preview"),
+                    *(sys.executable, "-P", "-m", "penstock.cli.demo_preview_process"),
                     *(kind, str(work.events), str(work.seed)),
                 ],
                 stdin=subprocess.DEVNULL,
