@@ -83,7 +83,7 @@ def _run(by_key: bool, limited: bool) -> None:
     streams = [Stream("a", time="ts"), Stream("b", time="ts")]
     # Text, for what hashes keys.
     condition = {"on": ["k", "s"]} if by_key else {"where": "abs(a.k - b.k) <= 1"}
-    query = WindowJoin(streams, **condition, within="100 us")  # type: ignore[arg-type]  # either
+    query = WindowJoin(streams, **condition, within="100 us")
     limits = Limits(_LIMITS) if limited else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)
