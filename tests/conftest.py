@@ -1,21 +1,51 @@
-"""What all tests share: how many examples Hypothesis tries, and one small Spark session."""
+"""What all tests share: markers by family, and one small Spark session."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
-from numba import config
 
-settings.register_profile("ci", deadline=None, derandomize=False, print_blob=True, max_examples=60)
-# Without the JIT a kernel is about a hundred times slower.
-settings.register_profile("jit_off", settings.get_profile("ci"), max_examples=25)
-settings.register_profile("thorough", settings.get_profile("ci"), max_examples=5_000)
-settings.load_profile("jit_off" if config.DISABLE_JIT else os.getenv("HYPOTHESIS_PROFILE", "ci"))
+from support import thoroughness  # loads the profile of Hypothesis too
+
+FAMILIES = ("unit", "answer", "agreement", "statistics", "spark", "recovery")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="of the tests: 2/3 for the second third")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Sets markers, lets pytest choose by them, and takes the part that was asked for."""
+    for item in items:
+        family = item.path.relative_to(Path(__file__).parent).parts[0]
+        if family not in FAMILIES:
+            raise pytest.UsageError(f"{item.path} is in none of the families {FAMILIES}")
+        item.add_marker(family)
+        if tries_more(item):
+            item.add_marker("deeper")
+    yield
+    number, of = map(int, config.getoption("--part").split("/"))
+    kept = items[number - 1 :: of]
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
+
+
+def tries_more(item: pytest.Item) -> bool:
+    """Whether it is random, or its module asks how thorough to be, or `make test` leaves it out."""
+    module = getattr(item, "module", None)
+    return (
+        item.get_closest_marker("slow") is not None
+        or getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        or getattr(module, "scaled", None) is thoroughness.scaled
+        or getattr(module, "examples", None) is thoroughness.examples
+    )
 
 
 @pytest.fixture(scope="session")

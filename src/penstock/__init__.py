@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from penstock.errors import (
     InputError,
+    InputWarning,
     MissingExtraError,
     PenstockError,
     PlanError,
@@ -44,6 +45,7 @@ __all__ = [
     "Estimate",
     "Explanation",
     "InputError",
+    "InputWarning",
     "Join",
     "Limits",
     "Metrics",

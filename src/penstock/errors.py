@@ -11,7 +11,8 @@
     ├── MissingExtraError    a package that this needs is not installed
     └── SnapshotError    the bytes are not a snapshot of this join
 
-And what is done as asked, but at a price: PlanWarning.
+And what is done as asked, but at a price: PlanWarning; or though it looks like a mistake:
+InputWarning.
 
 Every message says what is wrong, what was got, and what to do.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 __all__ = [
     "InputError",
+    "InputWarning",
     "MissingExtraError",
     "PenstockError",
     "PlanError",
@@ -75,3 +77,7 @@ class SnapshotError(PenstockError, ValueError):
 
 class PlanWarning(UserWarning):
     """The join runs as asked, in a way that costs more than another would."""
+
+
+class InputWarning(UserWarning):
+    """What a call was given is taken as it is, but looks like a mistake."""

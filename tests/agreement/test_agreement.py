@@ -12,7 +12,8 @@ import pyarrow.compute
 import pytest
 
 import penstock as ps
-from penstock.workloads import Workload, uniform, zipf
+from penstock.workloads import uniform, zipf
+from support.numbered import numbered
 
 Batch = Mapping[str, pa.Table]
 
@@ -190,12 +191,6 @@ def test_memory_stays_flat(disorder: str) -> None:
 
 
 # DuckDB answers the same join in SQL, over the whole of the data.
-
-
-def numbered(work: Workload) -> dict[str, pa.Table]:
-    """The streams' rows, each with its place in its stream."""
-    ids = pa.array(np.arange(work.rows))
-    return {name: work.table(name).append_column("id", ids) for name in work.streams}
 
 
 def in_sql(tables: Mapping[str, pa.Table], on: Sequence[str] = ("k",)) -> np.ndarray[Any, Any]:

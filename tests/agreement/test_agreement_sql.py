@@ -9,10 +9,10 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from test_agreement import numbered
 
 import penstock as ps
 from penstock.workloads import uniform
+from support.numbered import numbered
 
 NEAR = "b.ts - a.ts <= interval 2 second and a.ts - b.ts <= interval 3 second"  # what a and b keep
 WORK = uniform(seed=31, rows=80_000, keys=20_000, streams=("a", "b"), disorder="1 second")

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_where import TERMS
 
 import penstock as ps
 from penstock.engine.arrivals import Arrivals
@@ -32,6 +31,7 @@ from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import ProcessMemory
 from penstock.spark.packing import Packer
 from penstock.spark.share import Share
+from support.clauses import TERMS
 from support.oracle import Row, Step, answer
 from support.scenario import Scenario, table
 from support.simulator import AttemptStore, Committed

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_udf import with_functions
-from test_where import EXTRA, LINKED, TERMS, clauses
 
 import penstock as ps
 from penstock.model.limits import POLICIES
+from support.clauses import EXTRA, LINKED, TERMS, clauses, with_functions
 from support.limited import POOLS, QUERY, TWO, check_limits, limited, live_keys, rows_of_keys
 from support.oracle import OracleStream, Step
 from support.scenario import Scenario, bag, check, expected, feed, run

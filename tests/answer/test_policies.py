@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -16,13 +16,12 @@ from support.limited import QUERY, check_limits, live_keys, rows_of_keys
 from support.oracle import OracleStream, Step, answer
 from support.scenario import Scenario, bag
 from support.strategies import by_stream
+from support.thoroughness import examples
 
 pytestmark = pytest.mark.jit_off
 
-EXAMPLES = settings().max_examples  # of the profile
 
-
-@settings(max_examples=max(EXAMPLES // 5, 3))
+@examples(1 / 5)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(1, 3), st.sampled_from((1, 2, 9))),
@@ -99,7 +98,7 @@ def told_again(comes: list[Tuple], shed: str, rows: int) -> list[tuple[int, int]
 
 
 @pytest.mark.parametrize("shed", WORTHS)
-@settings(max_examples=max(EXAMPLES // 5, 3))
+@examples(1 / 5)
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(1, 9), st.sampled_from((1, 2, 3, 4))),

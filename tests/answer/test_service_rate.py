@@ -13,11 +13,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_udf import with_functions
-from test_where import clauses
 
 import penstock as ps
 from penstock.model.limits import DROPS
+from support.clauses import clauses, with_functions
 from support.limited import QUERY, check_limits, limited
 from support.oracle import OracleStream, Step
 from support.scenario import Scenario

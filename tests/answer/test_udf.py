@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
-from test_where import clauses, keyed
 
 import penstock as ps
+from support.clauses import with_functions
 from support.scenario import Scenario, check
 
 pytestmark = pytest.mark.jit_off
@@ -33,17 +31,6 @@ def answer(where: Any, table: pa.Table = TABLE) -> list[tuple[Any, Any]]:
     join = ps.WindowJoin(TWO, on="k", where=where, within="10 us").start()
     result = join.push(a=table, b=table)
     return sorted(zip(result["a_ts"].to_pylist(), result["b_ts"].to_pylist(), strict=True))
-
-
-@st.composite
-def with_functions(draw: st.DrawFn, *, windows: bool, counted: bool = True) -> Scenario:
-    """Some terms of a clause are functions; over every split, disorder and restart."""
-    scenario = draw(clauses(windows=windows, counted=counted))
-    texts = list(scenario.where)
-    chosen = draw(st.lists(st.sampled_from(texts), min_size=1, unique=True))
-    # As a function a term does not say by what a window can be found, nor what the key is.
-    plain = dict.fromkeys(scenario.restarts)
-    return keyed(replace(scenario, as_udf=chosen, indexes=None, restarts=plain))
 
 
 @given(with_functions(windows=False))

@@ -8,8 +8,9 @@ import pytest
 
 from support.limits_simulator import LimitedSimulation
 from support.simulator import run_seeds
+from support.thoroughness import scaled
 
-SEEDS = 60
+SEEDS = scaled(quick=20, all=200)
 PER_TEST = 20
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from support.simulator import Simulation, run_seeds
+from support.thoroughness import scaled
 
-SEEDS = 300
-PER_TEST = 50
+SEEDS = scaled(quick=50, all=1000)
+PER_TEST = 25
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, PER_TEST))

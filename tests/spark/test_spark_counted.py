@@ -11,16 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import penstock as ps
-from support.spark_files import ARROW, SECOND, START, Source, batch, joined, rows_of, run
+from support.spark_files import (
+    ARROW,
+    FAR,
+    SECOND,
+    START,
+    Source,
+    batch,
+    before_far,
+    expected_of,
+    joined,
+    rows_of,
+    run,
+    written,
+)
 
 PER_KEY = ("3 rows per key", "4 seconds")
-FAR = 30  # the number of a batch that is ahead of all the others
 
 
 def query_of(a: str, b: str) -> ps.WindowJoin:
@@ -29,23 +40,6 @@ def query_of(a: str, b: str) -> ps.WindowJoin:
         ps.Stream("b", time="ts", window=b, lateness="3 seconds"),
     ]
     return ps.WindowJoin(streams, on="k")
-
-
-def before_far(table: pa.Table) -> pa.Table:
-    """Of results, those that the last batch let go."""
-    far = pa.scalar(START + FAR * 10 * SECOND, ARROW.field("ts").type)
-    return table.filter(pc.less(table["event_time"], far))
-
-
-def expected_of(query: ps.WindowJoin, batches: list[dict[str, pa.Table]]) -> pa.Table:
-    join = query.start()
-    return before_far(pa.concat_tables([*(join.push(each) for each in batches), join.finish()]))
-
-
-def written(sources: dict[str, Source], batches: list[dict[str, pa.Table]], first: int = 0) -> None:
-    for number, tables in enumerate(batches, first):
-        for name, source in sources.items():
-            source.write(number, tables[name])
 
 
 def streamed(

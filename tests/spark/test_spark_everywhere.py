@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from test_spark_counted import written
 
 import penstock as ps
-from support.spark_files import Source, batch, joined, rows_of, run
+from support.spark_files import Source, batch, joined, rows_of, run, written
 
 STREAMS = [
     ps.Stream("a", time="ts", lateness="3 seconds"),

@@ -14,10 +14,19 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from test_spark_counted import FAR, before_far, expected_of, written
 
 import penstock as ps
-from support.spark_files import Source, batch, joined, rows_of, run
+from support.spark_files import (
+    FAR,
+    Source,
+    batch,
+    before_far,
+    expected_of,
+    joined,
+    rows_of,
+    run,
+    written,
+)
 
 
 def query_of(how: str, **more: Any) -> ps.WindowJoin:

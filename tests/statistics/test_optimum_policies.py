@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import penstock as ps
@@ -17,13 +17,13 @@ from penstock.model.limits import POLICIES
 from support.limited import policies_of
 from support.offline_cases import NAMES, ROOM, Case, cases
 from support.scenario import feed
+from support.thoroughness import examples
 
-EXAMPLES = settings().max_examples  # of the profile
 LIMITED = ("in step", "time", "unbounded", "since", "tumbling", "between", "any key", "where")
 
 
 @pytest.mark.parametrize("kind", LIMITED)
-@settings(max_examples=EXAMPLES // 6)
+@examples(1 / 6)
 @given(st.data())
 def test_no_policy_is_better(kind: str, data: st.DataObject) -> None:
     """Of the smallest inputs, with any predicate and any window that limits are for."""
@@ -105,7 +105,7 @@ def test_more_memory_is_never_worse(seed: int) -> None:
     assert produced["shared"] != produced["fixed"]
 
 
-@settings(max_examples=EXAMPLES // 2)
+@examples(1 / 2)
 @given(cases("windows that change"))
 def test_windows_change_as_those_of_a_join_do(case: Case) -> None:
     """What is due is what a join gives whose windows are resized at these times."""

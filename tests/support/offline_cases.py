@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
-from test_where import TERMS, keyed
 
 import penstock as ps
+from support.clauses import TERMS, keyed
 from support.offline_trying import Number, Offline, Pair, Steps, Tuple, in_its_window, pair_of, the
 from support.oracle import Combination, OracleStream, Row, Step, answer
 from support.scenario import Scenario, table

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +26,7 @@ ARROW = pa.schema(
 )
 START = 1_700_000_000_000_000
 SECOND = 1_000_000
+FAR = 30  # the number of a batch that is ahead of all the others
 
 QUERY = ps.WindowJoin(
     [ps.Stream("a", time="ts"), ps.Stream("b", time="ts", lateness="2 seconds")],
@@ -89,3 +91,20 @@ def joined(spark: SparkSession, directory: Path) -> pa.Table:
 def embedded(batches: list[dict[str, pa.Table]]) -> pa.Table:
     join = QUERY.start()
     return pa.concat_tables([join.push(each) for each in batches])
+
+
+def before_far(table: pa.Table) -> pa.Table:
+    """Of results, those that the last batch let go."""
+    far = pa.scalar(START + FAR * 10 * SECOND, ARROW.field("ts").type)
+    return table.filter(pc.less(table["event_time"], far))
+
+
+def expected_of(query: ps.WindowJoin, batches: list[dict[str, pa.Table]]) -> pa.Table:
+    join = query.start()
+    return before_far(pa.concat_tables([*(join.push(each) for each in batches), join.finish()]))
+
+
+def written(sources: dict[str, Source], batches: list[dict[str, pa.Table]], first: int = 0) -> None:
+    for number, tables in enumerate(batches, first):
+        for name, source in sources.items():
+            source.write(number, tables[name])

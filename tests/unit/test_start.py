@@ -93,6 +93,17 @@ print(ps.optimum(query, tables, memory=1, method="prices").recall)
     assert answer_of(BLOCKED + script).split() == ["2", "True", "0.5", "0.5"]
 
 
+def test_commands_run_without_the_extras() -> None:
+    script = """
+from typer.testing import CliRunner
+from penstock.cli import app
+for command in (["--help"], ["size", "--help"], ["demo", "--help"]):
+    ran = CliRunner().invoke(app, command)
+    print(ran.exit_code, ran.exception)
+"""
+    assert answer_of(BLOCKED + script).splitlines() == ["0 None"] * 3
+
+
 @pytest.mark.parametrize(
     ("call", "package", "extra"),
     [

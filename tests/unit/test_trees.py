@@ -18,10 +18,10 @@ from penstock.state import bplus_tree, t_tree
 from penstock.state.arena import Words
 from penstock.state.links import NOWHERE
 from penstock.state.nodes import TREE
+from support.thoroughness import examples
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 OFFSET = 24  # words of the arena before the nodes
-EXAMPLES = settings().max_examples  # of the profile
 BOTH = pytest.mark.parametrize("module", [bplus_tree, t_tree], ids=lambda each: each.__name__[15:])
 
 Entry = tuple[int, int]
@@ -194,7 +194,7 @@ class RandomTTree(Random):
     module = t_tree
 
 
-SOME = settings(max_examples=EXAMPLES // (20 if config.DISABLE_JIT else 4), stateful_step_count=25)
+SOME = settings(examples(1 / 20 if config.DISABLE_JIT else 1 / 4), stateful_step_count=25)
 TestRandomBPlusTree = pytest.mark.jit_off(RandomBPlusTree.TestCase)
 TestRandomBPlusTree.settings = SOME
 TestRandomTTree = pytest.mark.jit_off(RandomTTree.TestCase)

@@ -394,7 +394,8 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed, other streams.")] = 0,
     seconds: Annotated[
-        float, typer.Option(min=1, help="On Spark, stop after so many, done or not.")
+        float,
+        typer.Option(min=0, help="On Spark, stop this long after the first batch, done or not."),
     ] = _SECONDS,
 ) -> None:
     """Join the generated streams of an auction site on Spark, and watch it."""

@@ -78,6 +78,8 @@ class Driver:
             self.shedder = Shedder(binding.query, plan.limits, self.windows)
         self._values = ResultValues.of(binding.query, plan.limits)
         self.produced = 0
+        # Of results of matches the latest event times, in order; kept for who sets a list here.
+        self.latest: list[Words] | None = None
         self._query = binding.query
         self._bury = not keep_matched
         self._streams = len(binding.query.streams)
@@ -171,6 +173,7 @@ class Driver:
                 self.windows.make_index_room()
         if matched is not None:
             matches.mark(self.windows.state, stream, first + np.flatnonzero(matched))
+        self._unmatched.note(self.windows)
 
     def restore(self, produced: int, expired: Sequence[int]) -> None:
         """Go on from these counters."""
@@ -257,7 +260,7 @@ class Driver:
             payload.write(arrivals.columns, self.windows.head(stream))
             if self._values is not None and self.shedder is not None:
                 self.shedder.write_values(stream, self._values.of_tuples(stream, arrivals))
-            self._unmatched.add(self.windows, stream, arrivals.ts)
+            self._unmatched.begin(self.windows, stream)
 
     def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags, Flags]:
         """Put the streams' arrivals one behind the other and set their cursors."""
@@ -321,6 +324,8 @@ class Driver:
                 self._append(half, results)
             return
         self._give_out(batch, results)
+        if self.latest is not None:
+            self.latest.append(held.rows[-1].copy())
 
     def _give_out(self, batch: pa.RecordBatch, results: list[pa.RecordBatch]) -> None:
         if len(batch):

@@ -14,7 +14,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
@@ -37,6 +37,7 @@ __all__ = [
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _KEPT_CACHES: Final = 4
+_ENTRY_POINTS: Final[dict[Hashable, Any]] = {}  # by kernel and form of its arguments
 
 
 @functools.cache
@@ -120,10 +121,27 @@ def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
     """
     if not isinstance(compiled, Dispatcher):
         return compiled  # a plain function, without the JIT, or around a kernel that is timed
-    dispatcher: Any = compiled
-    types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
-    code: _Function = dispatcher.compile(types)
+    # To work out the types of an arena takes longer than a small batch: once is enough.
+    key = (compiled, _form(arguments))
+    if key not in _ENTRY_POINTS:
+        dispatcher: Any = compiled
+        types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+        _ENTRY_POINTS[key] = dispatcher.compile(types)
+    code: _Function = _ENTRY_POINTS[key]
     return code
+
+
+def _form(argument: Any) -> Hashable:
+    """All that numba's type of an argument depends on."""
+    if isinstance(argument, tuple):
+        return (type(argument), *map(_form, argument))
+    if isinstance(argument, np.ndarray):
+        flags = argument.flags
+        layout = (flags.c_contiguous, flags.f_contiguous, flags.aligned, flags.writeable)
+        return (argument.dtype, argument.ndim, layout)
+    if isinstance(argument, int):
+        return (type(argument), -(1 << 63) <= argument < 1 << 63)  # more is unsigned to numba
+    return (type(argument), getattr(argument, "dtype", None))
 
 
 def _compiled(
