@@ -9,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import penstock as ps
 from penstock.state.kernel_pack import PACK_NAME, write_pack
@@ -33,6 +34,7 @@ spark.stop()
 """
 
 
+@pytest.mark.timeout(600)  # Java starts, and so do its workers
 def test_executors_compile_nothing_that_is_in_the_pack(tmp_path: Path) -> None:
     """Their cache is empty when the query starts, and holds kernels of the pack afterwards."""
     times = pa.array([1000, 2000], pa.timestamp("us", "UTC"))
@@ -52,7 +54,7 @@ def test_executors_compile_nothing_that_is_in_the_pack(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=560,
         check=False,
     )
     assert "rows 2" in ran.stdout, ran.stderr[-3000:]
