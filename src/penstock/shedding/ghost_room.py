@@ -32,7 +32,8 @@ _LEAST_GHOSTS: Final = 1 << 14  # at least, where rows are few
 _ALL_GHOSTS: Final = 1 << 20  # the default without a limit of memory
 _SAMPLED_GHOSTS: Final = 1 << 12
 _LEAST_CHANCE: Final = 2.0**-30
-_FEWER: Final = 0.85
+_FEWER: Final = 0.93
+_BY_WORTH: Final = 0.5  # of 2: a quarter
 _RELAXED: Final = 1.25
 _HALVINGS: Final = 30
 _GROWTH: Final = 4  # for a part of as many as there are room is made
@@ -132,7 +133,7 @@ class GhostRoom:
             for number in range(self._streams, 2 * self._streams):
                 ring.sweep(windows.state, number, watermark)  # of what has ended, first
             if self.held >= self.most:
-                self.thin(self.most * 3 // 4)
+                self.thin(self.most * 7 // 8)
             return
         rows = {
             number: max(windows.live(number) // _GROWTH, FEW_GHOSTS)
@@ -170,8 +171,8 @@ class GhostRoom:
                 budget[name] = np.minimum(budget[name] * _RELAXED, 1.0)
 
     def _chances(self, wanted: float) -> tuple[float, float]:
-        """Uniform part and slope of chances by which about `wanted` ghosts are kept, half of them
-        by worth."""
+        """Uniform part and slope of chances by which about `wanted` ghosts are kept, a quarter of
+        them by worth."""
         windows = self.windows
         numbers = range(self._streams, 2 * self._streams)
         marks = np.concatenate(
@@ -180,11 +181,11 @@ class GhostRoom:
         had = ghosts.chances(marks)
         worths = worths_of(ghosts.levels(marks))
         budget = windows.state.budget[0]
-        uniform = wanted / float((1.0 / had).sum())
+        uniform = (2.0 - _BY_WORTH) * wanted / float((1.0 / had).sum())
         worth = float((worths / had).sum())
         if budget.stops or worth <= 0.0:
-            return min(uniform, float(budget.uniform) / 2), 0.0
-        slope = wanted / worth
+            return min(uniform / 2, float(budget.uniform) / 2), 0.0
+        slope = _BY_WORTH * wanted / worth
         # Chances end at 1, and none rises: as much of both as gives what is wanted.
         least, most = 0.5, 1.0 / min(uniform, 1.0)
         for _ in range(_HALVINGS):

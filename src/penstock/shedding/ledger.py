@@ -14,7 +14,8 @@ __all__ = ["EARLIER_SHED", "NOT_PROBED", "Loss", "interval_of", "loss_of"]
 
 EARLIER_SHED: Final = "earlier tuple shed"
 NOT_PROBED: Final = "latest not probed"
-_WITHIN_95: Final = 1.96  # standard deviations
+# Standard deviations: more than 1.96, for the variance is estimated too, by as few ghosts.
+_WITHIN_95: Final = 2.2
 # Rule of three: losses that no kept ghost has seen are at most 3/p with 95 % confidence.
 _NONE_SEEN: Final = 3.0
 
@@ -56,10 +57,9 @@ def loss_of(shedder: Shedder, produced: int) -> Loss:
 
 
 def interval_of(estimate: float, variance: float) -> tuple[float, float]:
-    """Wilson's interval for an estimate: of all numbers those from which it is at most 1.96
-    standard deviations away, where the variance is in proportion to the number. An estimate that
-    is too low has too low a variance beside it: the plain interval around it then misses the
-    truth."""
+    """Wilson's interval for an estimate: all numbers from which it is a few standard deviations away
+    at most, where the variance is in proportion to the number. An estimate that is too low has too
+    low a variance beside it: the plain interval around it then misses the truth."""
     if estimate <= 0.0:
         return 0.0, 0.0
     each = variance / estimate

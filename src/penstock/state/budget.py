@@ -276,9 +276,9 @@ def provision(query: Query, plan: Plan) -> Provision | None:
     for stream, words in enumerate(query.access.words):
         given = limits.frequencies.get(query.names[stream], {})
         for word in words:
-            # Ghosts are sampled by worth, whatever tuples are shed by.
+            # Ghosts are sampled by worth, whatever tuples are shed by: of bytes it takes few.
             needed = by_worth or has_ghosts
-            of_all = sum(map(len, query.access.words))
+            of_all = sum(map(len, query.access.words)) if by_worth else NO_LIMIT
             kind = _table(limits, isinstance(word, Equal), len(given), of_all)
             tables.append(kind if needed else _NONE)
     has_values = by_worth and limits.value is not None

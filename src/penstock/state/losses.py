@@ -7,13 +7,13 @@ lot, a random number that stays with it, and is kept while
     lot  <  chance,    at first    chance = uniform + slope * worth
 
 A result that is lost with kept ghosts counts 1 over the chance that these have (Horvitz and
-Thompson), so the sum is right on average whatever the chances are. Half of the places go by
-worth, so that ghosts with many partners to come are all kept; the other half to all alike, because
-worths are learned and may be wrong: no chance is less than half of what a plain random sample would
-give, and so the variance is at most twice that of one. When there are too many ghosts again,
-chances are lowered, of those that are there and of those to come; when there is room again, those
-to come get better chances (shedding.ghost_room). So each ghost carries its own chance, in its
-marks: a code on a scale of logarithms, 0 for a chance of 1.
+Thompson), so the sum is right on average whatever the chances are. A quarter of the places go by
+worth, so that ghosts with many partners to come are all kept; the others to all alike, because
+worths are learned and may be wrong: no chance is less than three quarters of what a plain random
+sample would give, and so the variance is at most a third above that of one. When there are too many
+ghosts again, chances are lowered, of those that are there and of those to come; when there is room
+again, those to come get better chances (shedding.ghost_room). So each ghost carries its own chance,
+in its marks: a code on a scale of logarithms, 0 for a chance of 1.
 
 How far off the sum may be is told by GROUPS sums: what each ghost brings, times the root of the
 chance that it had of not being kept, is added to the group of its lot. The squares of the groups'
