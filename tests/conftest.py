@@ -8,18 +8,44 @@ from typing import Any
 
 import pytest
 
-from support import thoroughness  # noqa: F401 - loads the profile of Hypothesis
+from support import thoroughness  # loads the profile of Hypothesis too
 
 FAMILIES = ("unit", "answer", "agreement", "statistics", "spark", "recovery")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test has the marker of its family, which is the folder that it stands in."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", default="1/1", help="of the tests: 2/3 for the second third")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Iterator[None]:
+    """Sets markers, lets pytest choose by them, and takes the part that was asked for."""
     for item in items:
         family = item.path.relative_to(Path(__file__).parent).parts[0]
         if family not in FAMILIES:
             raise pytest.UsageError(f"{item.path} is in none of the families {FAMILIES}")
         item.add_marker(family)
+        if tries_more(item):
+            item.add_marker("deeper")
+    yield
+    number, of = map(int, config.getoption("--part").split("/"))
+    kept = items[number - 1 :: of]
+    chosen = set(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = kept
+
+
+def tries_more(item: pytest.Item) -> bool:
+    """Whether it is random, or its module asks how thorough to be, or `make test` leaves it out."""
+    module = getattr(item, "module", None)
+    return (
+        item.get_closest_marker("slow") is not None
+        or getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
+        or getattr(module, "scaled", None) is thoroughness.scaled
+        or getattr(module, "examples", None) is thoroughness.examples
+    )
 
 
 @pytest.fixture(scope="session")

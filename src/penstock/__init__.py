@@ -1,7 +1,17 @@
-"""Sliding-window joins over unbounded streams."""
+"""Sliding-window joins over unbounded streams.
+
+`import penstock` loads what describes a query. The engine, the planner and all else are imported
+when they are first asked for (`_LATER`, `window_join`), so of other packages only numba, numpy,
+pyarrow and sqlglot are loaded, and no sooner than they are needed.
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from penstock.errors import (
     InputError,
+    InputWarning,
+    MissingExtraError,
     PenstockError,
     PlanError,
     PlanWarning,
@@ -17,14 +27,16 @@ from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.udf import udf
 from penstock.model.workload import Workload
-from penstock.offline.optimum import Optimum, optimum
-from penstock.planning.explanation import Explanation
-from penstock.runtime.estimate import Estimate, estimate
-from penstock.runtime.join import Join
-from penstock.runtime.metrics import Metrics, StreamMetrics
-from penstock.runtime.why import Why
-from penstock.shedding import measures, static
 from penstock.window_join import WindowJoin
+
+if _TYPE_CHECKING:
+    from penstock.offline.optimum import Optimum, optimum
+    from penstock.planning.explanation import Explanation
+    from penstock.runtime.estimate import Estimate, estimate
+    from penstock.runtime.join import Join
+    from penstock.runtime.metrics import Metrics, StreamMetrics
+    from penstock.runtime.why import Why
+    from penstock.shedding import measures, static
 
 __version__ = "0.1.0"
 
@@ -33,9 +45,11 @@ __all__ = [
     "Estimate",
     "Explanation",
     "InputError",
+    "InputWarning",
     "Join",
     "Limits",
     "Metrics",
+    "MissingExtraError",
     "Optimum",
     "PenstockError",
     "PlanError",
@@ -58,3 +72,31 @@ __all__ = [
     "static",
     "udf",
 ]
+
+# Names that are imported when they are first asked for: from which module, or that module itself.
+_LATER = {
+    "Estimate": "penstock.runtime.estimate",
+    "Explanation": "penstock.planning.explanation",
+    "Join": "penstock.runtime.join",
+    "Metrics": "penstock.runtime.metrics",
+    "Optimum": "penstock.offline.optimum",
+    "StreamMetrics": "penstock.runtime.metrics",
+    "Why": "penstock.runtime.why",
+    "estimate": "penstock.runtime.estimate",
+    "measures": "penstock.shedding.measures",
+    "optimum": "penstock.offline.optimum",
+    "static": "penstock.shedding.static",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    module = _import_module(_LATER[name])
+    value = getattr(module, name, module)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

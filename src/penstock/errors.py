@@ -8,9 +8,11 @@
     │   └── TimestampError   its event times do not fit
     ├── UdfError         a function given as a predicate failed, or gave no answer
     ├── StateError       the running join cannot do this now
+    ├── MissingExtraError    a package that this needs is not installed
     └── SnapshotError    the bytes are not a snapshot of this join
 
-And what is done as asked, but at a price: PlanWarning.
+And what is done as asked, but at a price: PlanWarning; or though it looks like a mistake:
+InputWarning.
 
 Every message says what is wrong, what was got, and what to do.
 """
@@ -19,6 +21,8 @@ from __future__ import annotations
 
 __all__ = [
     "InputError",
+    "InputWarning",
+    "MissingExtraError",
     "PenstockError",
     "PlanError",
     "PlanWarning",
@@ -63,9 +67,17 @@ class StateError(PenstockError, RuntimeError):
     """The running join cannot do this in the state it is in."""
 
 
+class MissingExtraError(PenstockError, ImportError):
+    """A package of one of penstock's extras is needed, and is not installed."""
+
+
 class SnapshotError(PenstockError, ValueError):
     """The bytes are not a whole snapshot of this join."""
 
 
 class PlanWarning(UserWarning):
     """The join runs as asked, in a way that costs more than another would."""
+
+
+class InputWarning(UserWarning):
+    """What a call was given is taken as it is, but looks like a mistake."""

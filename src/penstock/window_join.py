@@ -1,25 +1,29 @@
-"""The front door: a query that can be run."""
+"""The front door: a query that can be run.
+
+A query is described without the engine: planner, kernels and Spark are imported by what runs it,
+so `import penstock` is quick, and a driver that only hands a query to Spark loads no kernels.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from penstock.engine.driver import Driver
+from penstock.extras import extra
 from penstock.model.binding import Binding
 from penstock.model.limits import Limits
 from penstock.model.plan import Indexes
 from penstock.model.query import Query
 from penstock.model.workload import Workload
-from penstock.planning.case import case_of, plan_for
-from penstock.planning.explanation import Explanation, explained
-from penstock.planning.weights import Weights
-from penstock.runtime import snapshot
-from penstock.runtime.join import Join
-from penstock.spark.partitioning import partitioning
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from penstock.planning.explanation import Explanation
+    from penstock.planning.weights import Weights
+    from penstock.runtime.join import Join
 
 __all__ = ["WindowJoin"]
 
@@ -68,6 +72,10 @@ class WindowJoin(Query):
         weights: 'penstock', 'kang2003', 'kang2002', 'tuples' or Weights; those that were measured
             on this machine when not given, or else 'penstock'.
         """
+        from penstock.planning.case import case_of
+        from penstock.planning.explanation import explained
+        from penstock.spark.partitioning import partitioning
+
         case = case_of(
             self,
             workload,
@@ -78,6 +86,8 @@ class WindowJoin(Query):
         )
         told = explained(case, partitioning(self, pooled=limits is not None))
         if limits is not None:  # refuses what no join could keep
+            from penstock.engine.driver import Driver
+
             Driver(Binding.of(self), told.choice.plan(self, limits))
         return told
 
@@ -104,6 +114,9 @@ class WindowJoin(Query):
             clocks when not given.
         limits: of memory; what goes when it is not enough, and what is counted of that.
         """
+        from penstock.planning.case import plan_for
+        from penstock.runtime.join import Join
+
         plan = plan_for(self, workload, indexes, probe_orders, limits)
         return Join(self, plan, schemas, clock)
 
@@ -120,6 +133,7 @@ class WindowJoin(Query):
         initial: Mapping[str, Any] | None = None,
         metrics: str | None = None,
         limits: Limits | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         **streams: Any,
     ) -> Any:
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
@@ -141,12 +155,19 @@ class WindowJoin(Query):
         limits: of memory, of the whole join, for streaming DataFrames: each bucket has an equal
             share of it, so there is one bucket for each partition when `buckets` is not given. The
             counters say what is lost. They may be others at a restart.
+        checkpoint: the checkpointLocation that the query will be given, looked at now: one of
+            another join is refused here, and not by the first batch. A new one is fine.
         """
-        from penstock.spark.operator import Options, join_on_spark  # Spark is an extra
+        from penstock.planning.case import plan_for
+
+        with extra("spark", "on_spark"):
+            from penstock.spark.operator import Options, join_on_spark
 
         plan = plan_for(self, workload, indexes, probe_orders, limits)
         given = {**(frames or {}), **streams}
-        return join_on_spark(self, given, plan, Options(buckets, kind, initial or {}, metrics))
+        return join_on_spark(
+            self, given, plan, Options(buckets, kind, initial or {}, metrics, checkpoint)
+        )
 
     def restore(
         self,
@@ -159,6 +180,8 @@ class WindowJoin(Query):
         limits: Limits | None = None,
     ) -> Join:
         """Go on from a snapshot, under the same or another plan, and the same or other limits."""
+        from penstock.runtime import snapshot
+
         join = self.start(
             workload, indexes=indexes, probe_orders=probe_orders, clock=clock, limits=limits
         )

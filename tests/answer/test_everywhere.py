@@ -25,10 +25,11 @@ from penstock.engine.driver import Driver
 from penstock.engine.words import tuple_words
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
+from penstock.spark.blobs import blob_schema, read_blobs
 from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import ProcessMemory
-from penstock.spark.packing import Packer, blob_schema, read_blobs
+from penstock.spark.packing import Packer
 from penstock.spark.share import Share
 from support.clauses import TERMS
 from support.oracle import Row, Step, answer

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from support.clauses import clauses
-from support.scenario import check
-from support.strategies import LongScenario, long_scenarios, scenarios
+from support.oracle import OracleStream, Step
+from support.scenario import Scenario, check
+from support.strategies import INDEXES, LAGGED, LongScenario, long_scenarios, scenarios
 
 pytestmark = pytest.mark.jit_off
 
@@ -57,6 +58,49 @@ def test_residual_predicates(how: str, data: st.DataObject) -> None:
 def test_hundreds_of_rows(long: LongScenario, how: str) -> None:
     """Enough for rings to wrap, grow and get holes."""
     check(replace(replace(long, n=2).scenario(), how=how))
+
+
+@pytest.mark.parametrize("how", ["inner", *OTHERS])
+@settings(max_examples=EXAMPLES // 4, suppress_health_check=list(HealthCheck))
+@given(
+    long_scenarios(
+        n=st.just(2),
+        between=st.sampled_from(LAGGED),
+        keys=st.sampled_from((100, 10_000)),
+        rows=st.sampled_from((150, 200)),
+        batch_rows=st.sampled_from((35, 120)),
+        lateness_us=st.sampled_from((0, 5)),
+        disorder=st.sampled_from((0, 5)),
+        default_indexes=st.just(True),
+    )
+)
+def test_one_stream_comes_before_the_other(how: str, long: LongScenario) -> None:
+    """A window that ends before its own tuple, in chunks in which the directory grows."""
+    check(replace(long.scenario(), how=how))
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full", "anti"])
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("rows", [37, 100])
+def test_what_has_not_been_placed_does_not_come_out(rows: int, index: str, how: str) -> None:
+    """Every tuple of the lagging stream has its partner; the directory is full in mid-chunk."""
+    lagging, ahead = ("b", "a") if how == "right" else ("a", "b")
+    keys = [*range(rows), *range(1_000, 1_000 + rows)]
+    times = [*range(rows), *range(600, 600 + rows)]
+    orders = [
+        {"ts": ts, "k": key, "id": number, "note": None}
+        for number, (ts, key) in enumerate(zip(times, keys, strict=True))
+    ]
+    shipped = [{**row, "ts": row["ts"] + 600, "note": "x"} for row in orders[:rows]]
+    bounds = (500, 1000) if lagging == "b" else (-1000, -500)
+    scenario = Scenario(
+        [OracleStream("a", bounds[1]), OracleStream("b", -bounds[0])],
+        [Step({ahead: orders[:rows]}), Step({lagging: shipped, ahead: orders[rows:]})],
+        indexes=index,
+        between=bounds,
+        how=how,
+    )
+    check(scenario)
 
 
 def of(how: str, within: str = "5 us", **more: object) -> ps.WindowJoin:

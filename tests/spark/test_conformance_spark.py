@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -23,18 +24,17 @@ from pyspark.sql import SparkSession
 from support.conformance import CASES, SHIFT, Case, Step, in_order, table, without_nothing
 
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
-SETTINGS = {"spark.sql.shuffle.partitions": "1", EMPTY_BATCHES: "true"}
-
-
-@pytest.fixture(scope="module")
-def small(spark: SparkSession) -> Iterator[SparkSession]:
-    """One bucket in one partition: its counters are then those of the whole join."""
-    before = {name: spark.conf.get(name) for name in SETTINGS}
-    for name, value in SETTINGS.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+# A batch of a few rows is waiting more than working, so some cases wait together.
+AT_ONCE = 4
+# A case of each kind: what leaves by time, ranges, outer joins, restarts. `make test` runs these.
+OFTEN = (
+    "Spark StreamingJoinSuite: windowed inner join with watermark",
+    "Spark StreamingJoinSuite: left outer join with a range of time",
+    "Spark StreamingJoinSuite: match and eviction of one key in one batch (SPARK-38684)",
+    "Spark StreamingJoinSuite: restart with another number of input partitions (SPARK-29438)",
+    "Flink IntervalJoinOperator: bounds (-3, -1), neither closed",
+    "Flink IntervalJoinOperator: sides that are not alike",
+)
 
 
 @dataclass
@@ -54,13 +54,35 @@ class Batch:
         return {name: rows[each].drop_null().to_pylist() for name, each in columns.items()}
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_on_spark(small: SparkSession, case: Case, tmp_path: Path) -> None:
-    numbers = count()
-    for run, steps in enumerate(case.runs):
-        for step in steps:
-            write(tmp_path, case.query.names, step, next(numbers))
-        batches = run_of(small, case, tmp_path, case.pieces[run] if case.pieces else None)
+Ran = dict[str, Future[list[list[Batch]]]]
+
+
+@pytest.fixture(scope="module")
+def ran(
+    spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ran]:
+    """The batches of each run of all cases that are tested, some at once."""
+    tested = {
+        item.callspec.params["name"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == test_on_spark.__name__
+        if item.module is request.module
+    }
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        yield {
+            name: pool.submit(runs_of, spark, case, tmp_path_factory.mktemp("case"))
+            for name, case in CASES.items()
+            if name in tested
+        }
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in OFTEN else pytest.mark.slow) for each in CASES]
+)
+def test_on_spark(ran: Ran, name: str) -> None:
+    case = CASES[name]
+    for steps, batches in zip(case.runs, ran[name].result(), strict=True):
         before: Step | None = None
         for step in steps:
             batch = batches.pop(0)
@@ -78,6 +100,26 @@ def test_on_spark(small: SparkSession, case: Case, tmp_path: Path) -> None:
         assert in_order(rest) == in_order(before.passed if before else [])
 
 
+def test_those_that_run_often_are_cases() -> None:
+    assert set(OFTEN) <= set(CASES)
+
+
+def runs_of(spark: SparkSession, case: Case, directory: Path) -> list[list[Batch]]:
+    """In a session of its own, for the settings that it needs."""
+    session = spark.newSession()
+    # One bucket in one partition: its counters are then those of the whole join.
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    # Of an inner join nothing comes out because time has passed.
+    session.conf.set(EMPTY_BATCHES, str(case.query.how != "inner").lower())
+    numbers = count()
+    runs = []
+    for run, steps in enumerate(case.runs):
+        for step in steps:
+            write(directory, case.query.names, step, next(numbers))
+        runs.append(run_of(session, case, directory, case.pieces[run] if case.pieces else None))
+    return runs
+
+
 def write(directory: Path, names: Sequence[str], step: Step, number: int) -> None:
     for name in names:
         (directory / name).mkdir(exist_ok=True)
@@ -88,8 +130,6 @@ def write(directory: Path, names: Sequence[str], step: Step, number: int) -> Non
 
 def run_of(spark: SparkSession, case: Case, directory: Path, partitions: int | None) -> list[Batch]:
     """The query from its checkpoint to the end of its input, batch by batch."""
-    # Of an inner join nothing comes out because time has passed.
-    spark.conf.set(EMPTY_BATCHES, str(case.query.how != "inner").lower())
     rows: dict[int, pa.Table] = {}
     frames: dict[str, Any] = {}
     for name in case.query.names:

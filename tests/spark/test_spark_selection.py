@@ -22,6 +22,7 @@ from penstock import testing
 from support.clauses import TERMS, keyed
 from support.oracle import OracleStream, Row, Step, answer
 from support.scenario import Scenario, bag, combinations, table
+from support.thoroughness import scaled
 
 MS = 1000
 START = 1_700_000_000_000 * MS
@@ -128,7 +129,10 @@ class Drawn:
         )
 
 
-@pytest.mark.parametrize("seed", range(24))
+BATCH_SEEDS, STREAM_SEEDS = range(24), range(100, 103)
+
+
+@pytest.mark.parametrize("seed", scaled(quick=BATCH_SEEDS[::4], all=BATCH_SEEDS, ci=BATCH_SEEDS))
 def test_batch_frames(spark: SparkSession, seed: int) -> None:
     drawn = Drawn(seed)
     frames = {
@@ -141,7 +145,7 @@ def test_batch_frames(spark: SparkSession, seed: int) -> None:
     assert drawn.found(results) == drawn.expected()
 
 
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("seed", scaled(quick=STREAM_SEEDS[:1], all=STREAM_SEEDS, ci=STREAM_SEEDS))
 def test_streams_restarted_after_every_batch(spark: SparkSession, seed: int) -> None:
     drawn = Drawn(seed)
     with warnings.catch_warnings():
@@ -152,7 +156,7 @@ def test_streams_restarted_after_every_batch(spark: SparkSession, seed: int) -> 
 
 def test_what_is_drawn() -> None:
     """Every kind of window and of join, with and without a key; and most have results."""
-    drawn = [Drawn(seed) for seed in (*range(24), *range(100, 103))]
+    drawn = [Drawn(seed) for seed in (*BATCH_SEEDS, *STREAM_SEEDS)]
     queries = [each.scenario.query for each in drawn]
     assert {query.how for query in queries} == set(HOWS)
     assert {bool(query.keys[0]) for query in queries} == {True, False}

@@ -67,6 +67,7 @@ def test_spark_submit(tmp_path: Path) -> None:
     assert "the answer is right" in output_of(command, script, tmp_path, **python)
 
 
+@pytest.mark.slow  # three sessions of their own
 def test_spark_connect(tmp_path: Path) -> None:
     """The same over Connect; a server whose Python has no penstock is told so."""
     builder = 'SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false")'

@@ -249,6 +249,7 @@ def test_the_example_in_the_documentation_is_true(spark: SparkSession) -> None:
     assert "\n".join(told) == shown
 
 
+@pytest.mark.slow  # a session of its own
 def test_over_connect(tmp_path: Path) -> None:
     """The same example, where getOrCreate gives a session of Spark Connect."""
     code, shown = example()

@@ -8,9 +8,10 @@ import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
+from support.thoroughness import scaled
 
 ROWS = 2_000
-SEEDS = 40
+SEEDS = scaled(quick=20, all=40)
 
 
 def query() -> ps.WindowJoin:

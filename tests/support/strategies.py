@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.model.plan import parse_index
-from support.oracle import OracleStream, Row, Step
+from support.oracle import Bounds, OracleStream, Row, Step
 from support.scenario import Indexes, Scenario
 
 INDEXES = ("hash", "buckets", "buckets(1)", "buckets(7)", "bplus_tree", "t_tree", "scan")
@@ -201,11 +201,15 @@ class LongScenario:
     keys: int
     text: bool
     batch_rows: int
+    between: Bounds | None = None  # for two streams; one may have to come before the other
+    in_turn: bool = False  # each push is of one stream
+    default_indexes: bool = False
+    rows: int | None = None
 
     def scenario(self) -> Scenario:
         rng = np.random.default_rng(self.seed)
         names = NAMES[: self.n]
-        rows = {2: 520, 3: 135}[self.n]
+        rows = self.rows or {2: 520, 3: 135}[self.n]
         times = np.cumsum(rng.integers(0, 3, rows)) - rng.integers(0, self.disorder + 1, rows)
         comes: list[Arrival] = []
         for number, (ts, key) in enumerate(
@@ -215,32 +219,45 @@ class LongScenario:
             note = None if number % 5 == 0 else "x" * (number % 40)
             comes.append((str(rng.choice(names)), {**row, "id": number, "note": note}))
         starts = range(0, rows, self.batch_rows)
-        steps = [Step(by_stream(comes[at : at + self.batch_rows], names)) for at in starts]
+        pushes = [by_stream(comes[at : at + self.batch_rows], names) for at in starts]
+        if self.in_turn:
+            pushes = [{name: push[name]} for push in pushes for name in reversed(names)]
+        steps = [Step(push) for push in pushes]
+        bounds = self.between if self.n == 2 else None
+        windows_us = (bounds[1], -bounds[0]) if bounds else self.windows_us
         plans = [{name: str(rng.choice(INDEXES)) for name in names} for _ in range(3)]
         return Scenario(
             [
                 OracleStream(name, window_us, lateness_us=self.lateness_us)
-                for name, window_us in zip(names, self.windows_us, strict=False)
+                for name, window_us in zip(names, windows_us, strict=False)
             ],
             steps,
             (pa.string() if self.text else pa.int64(),),
-            indexes=plans[0],
+            indexes=None if self.default_indexes else plans[0],
             restarts={int(rng.integers(0, len(steps))): plan for plan in plans[1:]},
+            between=bounds,
         )
 
 
-def long_scenarios() -> st.SearchStrategy[LongScenario]:
-    return st.builds(
-        LongScenario,
-        seed=st.integers(0, 1 << 32),
-        n=st.sampled_from((2, 3)),
-        windows_us=st.tuples(*[st.sampled_from((0, 12, 100))] * 3),
-        lateness_us=st.sampled_from((0, 5, 80, 5000)),
-        disorder=st.sampled_from((0, 5, 80)),
-        keys=st.sampled_from((2, 30, 10_000)),
-        text=st.booleans(),
-        batch_rows=st.sampled_from((6, 35, 2000)),
-    )
+LAGGED: tuple[Bounds, ...] = ((-90, -40), (40, 90), (-300, -1), (1, 300), (-60, -59))
+
+
+def long_scenarios(**fixed: st.SearchStrategy[Any]) -> st.SearchStrategy[LongScenario]:
+    """fixed: what to draw some of the fields from instead."""
+    drawn: dict[str, st.SearchStrategy[Any]] = {
+        "seed": st.integers(0, 1 << 32),
+        "n": st.sampled_from((2, 3)),
+        "windows_us": st.tuples(*[st.sampled_from((0, 12, 100))] * 3),
+        "lateness_us": st.sampled_from((0, 5, 80, 5000)),
+        "disorder": st.sampled_from((0, 5, 80)),
+        "keys": st.sampled_from((2, 30, 300, 10_000)),
+        "text": st.booleans(),
+        "batch_rows": st.sampled_from((6, 35, 120, 2000)),
+        "between": st.sampled_from((None, None, (-90, 3), (-3, 90), *LAGGED)),
+        "in_turn": st.booleans(),
+        "default_indexes": st.booleans(),
+    }
+    return st.builds(LongScenario, **{**drawn, **fixed})
 
 
 @st.composite

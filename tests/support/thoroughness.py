@@ -1,21 +1,28 @@
 """How thorough a run of the tests is, in one place.
 
-`PENSTOCK_TESTS=quick`, the default and what `make test` runs, takes a cut of every family and
-draws the same examples each time. `PENSTOCK_TESTS=all`, what `make test-all` runs, takes all seeds
-and draws anew each time. A test that could try more in more time asks `scaled` how much to try:
+| `PENSTOCK_TESTS` | run by | tries |
+|---|---|---|
+| `quick`, the default | `make test` | a cut of every family, the same examples each time |
+| `ci` | `.ci/run` | more, the same each time |
+| `all` | `make test-all` | all seeds, and examples drawn anew each time |
+
+A test that could try more in more time asks `scaled` how much to try:
 
     SEEDS = scaled(quick=20, all=1000)
+
+A test that is left out of `make test` as a whole is marked `slow`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TypeVar
 
 from hypothesis import settings
 from numba import config
 
-WAYS = ("quick", "all")
+WAYS = ("quick", "ci", "all")
 WAY = os.getenv("PENSTOCK_TESTS") or "quick"
 if WAY not in WAYS:
     raise ValueError(f"PENSTOCK_TESTS must be one of {WAYS}, got {WAY!r}")
@@ -23,18 +30,29 @@ if WAY not in WAYS:
 Amount = TypeVar("Amount")
 
 
-def scaled(quick: Amount, all: Amount) -> Amount:
-    """As much as a run as thorough as this one takes."""
-    return quick if WAY == "quick" else all
+def scaled(quick: Amount, all: Amount, ci: Amount | None = None) -> Amount:
+    """As much as a run as thorough as this one takes. For `ci`, when it is not given and the
+    others are whole numbers: their geometric mean; otherwise as `quick`."""
+    if WAY == "quick":
+        return quick
+    if WAY == "all":
+        return all
+    if ci is not None:
+        return ci
+    if isinstance(quick, int) and isinstance(all, int):
+        return type(quick)(math.isqrt(quick * all))
+    return quick
 
 
 # Hypothesis by the same name; `HYPOTHESIS_PROFILE=thorough` tries most.
 settings.register_profile(
-    "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=20
+    "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=12
 )
+settings.register_profile("ci", settings.get_profile("quick"), max_examples=40)
 settings.register_profile("all", deadline=None, print_blob=True, max_examples=60)
 # Without the JIT a kernel is about a hundred times slower.
-settings.register_profile("quick without the JIT", settings.get_profile("quick"), max_examples=10)
+settings.register_profile("quick without the JIT", settings.get_profile("quick"), max_examples=8)
+settings.register_profile("ci without the JIT", settings.get_profile("quick"), max_examples=8)
 settings.register_profile("all without the JIT", settings.get_profile("all"), max_examples=25)
 settings.register_profile("thorough", settings.get_profile("all"), max_examples=5_000)
 settings.load_profile(

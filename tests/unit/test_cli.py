@@ -20,8 +20,9 @@ from typer.testing import CliRunner, Result
 import penstock
 from penstock.cli import app
 from penstock.cli.files import FORMATS
-from penstock.cli.join_files import Side, join_files
+from penstock.cli.join_files import join_files
 from penstock.cli.output import Output
+from penstock.cli.side import Side
 from penstock.cli.source import open_source
 
 START = datetime(2024, 1, 1)
@@ -293,6 +294,69 @@ def test_late_rows_fail_the_command_where_asked(tmp_path: Path) -> None:
     assert in_order.exit_code == 0, in_order.output
 
 
+@pytest.mark.parametrize("block", [30, 400])
+@pytest.mark.parametrize("batch_rows", [7, 300, 100_000])
+def test_what_is_late_does_not_depend_on_limits(
+    tmp_path: Path, block: int, batch_rows: int
+) -> None:
+    left = write(tmp_path / "a.parquet", shuffled(stream(3000, 1), block))
+    right = write(tmp_path / "b.parquet", shuffled(stream(2000, 2, gap_s=1.5), block))
+
+    def late(name: str, *limits: str) -> list[str]:
+        arguments = ("join", left, right, *WITHIN, "-o", tmp_path / f"{name}_out.csv", "-q")
+        arguments += ("--batch-rows", batch_rows, "--late", tmp_path / f"{name}.csv", *limits)
+        result = run(*arguments)
+        assert result.exit_code == 0, result.output
+        return [(tmp_path / f"{name}_{side}.csv").read_text() for side in "ab"]
+
+    every = late("exact")
+    assert any(text.count("\n") > 1 for text in every)
+    # Nor on how many ghosts there are, and so on how exactly it is known what the join would hold.
+    for number, limits in enumerate(
+        [
+            ("--memory", "10 rows"),
+            ("--memory", "60 rows", "--shed", "oldest"),
+            ("--memory", "200 KiB", "--seed", "3"),
+            ("--memory", "9999 rows"),
+        ]
+    ):
+        assert late(f"limited_{number}", *limits) == every
+
+
+def test_results_that_are_many_do_not_change_what_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = write(tmp_path / "a.parquet", shuffled(stream(900, 1, keys=1), 200))
+    right = write(tmp_path / "b.parquet", shuffled(stream(900, 2, keys=1), 200))
+    arguments = ("join", left, right, *WITHIN, "-o", tmp_path / "out.csv", "--force", "-q")
+    arguments += ("--late", tmp_path / "late.csv")
+    found = []
+    for results_at_once in (1 << 20, 100):
+        monkeypatch.setattr("penstock.cli.join_files._RESULTS_AT_ONCE", results_at_once)
+        assert run(*arguments).exit_code == 0
+        found.append([(tmp_path / f"late_{side}.csv").read_text() for side in "ab"])
+    assert found[0] == found[1]
+
+
+def test_the_summary_says_what_was_left_out_and_counts_in_english(tmp_path: Path) -> None:
+    left = text_file(tmp_path / "a.csv", "k,ts\n1,10\n,11\n,12\n")
+    right = text_file(tmp_path / "b.csv", "k,ts\n1,10\n")
+    result = run("join", left, right, *WITHIN, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[:4] == [
+        "a 3 rows, 0 late, 2 without a key",
+        "b 1 row, 0 late",
+        f"results 1 row in {tmp_path / 'out.csv'}",
+        "peak live 2 tuples",
+    ]
+
+
+def text_file(path: Path, content: str) -> Path:
+    path.write_text(content)
+    return path
+
+
 def loss_of(result: Result) -> tuple[int, int]:
     """Rows that were shed and results that were lost, by the summary."""
     found = re.search(
@@ -514,14 +578,13 @@ class Recorder:
 
     def __init__(self, fan_out: int = 0) -> None:
         self.fan_out = fan_out
-        self.calls: list[tuple[str, int]] = []
+        self.calls: list[Any] = []
         self.sizes: list[int] = []
 
     def push(self, tables: dict[str, pa.RecordBatch]) -> pa.Table:
-        ((name, batch),) = tables.items()
-        self.calls.append((name, batch["ts"][0].as_py()))
-        self.sizes.append(batch.num_rows)
-        return self.rows(batch.num_rows * self.fan_out)
+        self.calls.append({name: batch["ts"].to_pylist() for name, batch in tables.items()})
+        self.sizes.append(sum(batch.num_rows for batch in tables.values()))
+        return self.rows(self.sizes[-1] * self.fan_out)
 
     def advance(self, name: str, time_us: int) -> pa.Table:
         self.calls.append((f"end of {name}", time_us))
@@ -546,7 +609,7 @@ def sides_of(folder: Path, batch_rows: int, times: dict[str, list[int]]) -> list
     sides = []
     for name, values in times.items():
         path = write(folder / f"{name}.arrow", pa.table({"ts": pa.array(values, pa.int64())}))
-        sides.append(Side(name, "ts", open_source(path, [], "ts", batch_rows)))
+        sides.append(Side(name, "ts", open_source(path, [], "ts", batch_rows), batch_rows))
     return sides
 
 
@@ -568,22 +631,25 @@ def test_a_batch_goes_in_pieces_where_its_results_are_many(
     assert join.sizes == sizes
 
 
-def test_the_side_that_is_behind_goes_next(tmp_path: Path) -> None:
-    sides = sides_of(tmp_path, 2, {"a": [0, 10, 20, 30], "b": [5, 6, 7, 8, 25, 26]})
+def test_both_sides_go_in_step(tmp_path: Path) -> None:
+    sides = sides_of(tmp_path, 2, {"a": [0, 10, 20, 30], "b": [5, 6, 8, 7, 25, 26]})
     join: Any = Recorder()
     with Output(tmp_path / "out.csv") as out:
         join_files(join, sides, out, {}, lambda totals: None)
     end = 253_402_300_799_999_999
     assert join.calls == [
-        ("a", 0),
-        ("b", 5),
-        ("b", 7),
-        ("b", 25),
-        ("a", 20),
+        {"a": [0], "b": [5, 6]},
+        {"b": [7, 8]},
+        {"a": [10]},
+        {"a": [20], "b": [25, 26]},
         ("end of b", end),
+        {"a": [30]},
         ("end of a", end),
     ]
-    assert [side.rows for side in sides] == [4, 6]
+    assert [(side.rows, side.newest_us, side.disorder_us) for side in sides] == [
+        (4, 30, 0),
+        (6, 26, 1),
+    ]
 
 
 def test_the_embedded_demo_tells_what_it_did_in_plain_lines() -> None:

@@ -228,6 +228,50 @@ def test_a_late_surprise_in_a_text_file_is_said(
         list(source.batches)
 
 
+def json_lines(path: Path, rows: list[dict[str, object]]) -> Path:
+    return text(path, "".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz"])
+def test_a_field_of_json_lines_may_first_appear_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    monkeypatch.setattr("penstock.cli.readers._GUESSED", 256)
+    monkeypatch.setattr("penstock.cli.readers._BLOCK", 128)
+    rows: list[dict[str, object]] = [{"k": 1, "ts": i, "x": i, "in": {"a": i}} for i in range(99)]
+    rows[60:] = [{**row, "note": f"n{row['ts']}", "in": {"b": "2024-01-01"}} for row in rows[60:]]
+    rows[70]["x"] = 1.5
+    rows[0]["never"] = None
+    path = json_lines(tmp_path / "file.jsonl", rows)
+    if ending.endswith(".gz"):
+        (tmp_path / "file.jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    found = read(tmp_path / f"file{ending}").to_pylist()
+    blank = {"note": None, "never": None}
+    for row in rows:
+        row["in"] = {"a": None, "b": None, **dict(row["in"])}  # type: ignore[call-overload]  # a dict
+    assert found == [{**blank, **row} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("block_bytes", "late", "message"),
+    [
+        # In a block of its own, and in one with rows before it.
+        (260, '"x": "word"', "field 'x' changed from int64 to string in rows 81 to 81; a field"),
+        (250, '"x": "word"', "changed from number to string in row 81; a field has one type"),
+        (260, '"x": [1]', "field 'x' changed from int64 to list.* in rows 81 to 81; a field"),
+        (260, '"x" 1', "JSON parse error.* in row 81; is it text"),
+        (250, '"x" 1', "JSON parse error.* in row 81; is it text"),
+    ],
+)
+def test_a_late_surprise_in_json_lines_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, late: str, message: str
+) -> None:
+    monkeypatch.setattr("penstock.cli.readers._GUESSED", block_bytes)
+    lines = '{"k": 1, "ts": 1, "x": 1}\n' * 80 + f'{{"k": 1, "ts": 1, {late}}}\n'
+    with pytest.raises(CommandError, match=message):
+        read(text(tmp_path / "file.jsonl", lines))
+
+
 def test_json_lines_hold_every_kind_of_value(tmp_path: Path) -> None:
     rows = {
         "text": ['plain "quoted" \\ back\nline', "ünï 🙂", None],

@@ -19,8 +19,6 @@ from penstock.planning.explanation import Explanation
 from penstock.planning.plot import cost_lines
 from penstock.planning.text import as_text, rendered
 
-pytestmark = pytest.mark.jit_off
-
 QUERY = ps.WindowJoin(
     [ps.Stream("orders", time="at"), ps.Stream("payments", time="at", window="1 hour")],
     on="order_id",

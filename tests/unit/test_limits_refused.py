@@ -11,8 +11,6 @@ import pytest
 import penstock as ps
 from penstock.model.limits import POLICIES, parse_memory
 
-pytestmark = pytest.mark.jit_off
-
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 TABLE = pa.table({"ts": [1, 2], "k": [1, 1], "v": [3, 5], "t": ["x", "y"]})
 
@@ -136,6 +134,7 @@ def test_windows_without_an_end(shed: str, within: str) -> None:
             assert words in str(raised.value)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("shed", ["random", "oldest", "prob"])
 @pytest.mark.parametrize("within", ["unbounded", "since 1970-01-01T00:00:00Z", "0 seconds"])
 def test_policies_that_need_no_end(shed: str, within: str) -> None:
@@ -181,6 +180,7 @@ def test_values_that_are_none(value: Any, told: tuple[str, ...]) -> None:
     refused(lambda: of().start(limits=ps.Limits("5 rows", shed="prob", value=value)), *told)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize(("value", "told"), [("a.nope", "'nope'"), ("a.t * 2", "t")])
 def test_values_of_columns_that_will_not_do(value: str, told: str) -> None:
     """Said when the columns are known: at the start, or with the first batch, of which then
@@ -210,6 +210,7 @@ def test_frequencies_that_are_none(frequencies: Any, told: tuple[str, ...]) -> N
     refused(lambda: of().start(limits=ps.Limits("5 rows", frequencies=frequencies)), *told)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("key", ["x", (1, 2)], ids=repr)
 def test_frequencies_of_keys_of_another_type(key: Any) -> None:
     """Said when the type of the key is known, and before anything is taken in."""
@@ -219,6 +220,7 @@ def test_frequencies_of_keys_of_another_type(key: Any) -> None:
     assert join.metrics.streams["a"].arrived == 0
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("memory", ["-1 rows", "lots", 5, None])
 def test_another_limit_that_is_none(memory: Any) -> None:
     """The join goes on as it was."""
@@ -230,12 +232,14 @@ def test_another_limit_that_is_none(memory: Any) -> None:
     assert join.metrics.produced + join.metrics.lost == 4
 
 
+@pytest.mark.jit_off
 def test_another_limit_where_there_was_none() -> None:
     join = of().start()
     refused(lambda: join.limit(memory="5 rows"), "limits=")
     assert join.push(a=TABLE, b=TABLE).num_rows == 4
 
 
+@pytest.mark.jit_off
 def test_another_limit_after_the_end() -> None:
     for end, words in ((ps.Join.finish, "finished"), (ps.Join.close, "closed")):
         join = of().start(limits=ps.Limits("2 rows"))
@@ -244,11 +248,13 @@ def test_another_limit_after_the_end() -> None:
             join.limit(memory="5 rows")
 
 
+@pytest.mark.jit_off
 def test_too_few_bytes_for_an_empty_join() -> None:
     """It says how many are needed."""
     refused(lambda: of().start(limits=ps.Limits("1 B")), "memory=1 bytes", "without any tuple")
 
 
+@pytest.mark.jit_off
 def test_too_few_bytes_for_the_columns() -> None:
     """Which are known with the first batch: nothing of it is taken."""
     with pytest.raises(ps.PlanError) as raised:
@@ -263,6 +269,7 @@ def test_too_few_bytes_for_the_columns() -> None:
     assert join.push(a=TABLE[1:]).num_rows == 2
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize("shed", POLICIES)
 def test_frequencies_that_nothing_asks_for(shed: str) -> None:
     """No memory is set aside for them, and none is written over."""
@@ -274,6 +281,7 @@ def test_frequencies_that_nothing_asks_for(shed: str) -> None:
     assert join.metrics.live == 1
 
 
+@pytest.mark.jit_off
 def test_a_window_that_is_resized_under_a_limit() -> None:
     join = of().start(limits=ps.Limits("2 rows", shed="life"))
     join.push(a=TABLE)
@@ -281,6 +289,7 @@ def test_a_window_that_is_resized_under_a_limit() -> None:
     assert join.metrics.live <= 2
 
 
+@pytest.mark.jit_off
 def test_other_joins_are_as_they_were() -> None:
     """Without limits nothing is shed, and the words of the ledger say so."""
     join = of().start()

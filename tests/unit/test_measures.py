@@ -20,8 +20,6 @@ from scipy.stats import wasserstein_distance
 import penstock as ps
 from penstock import measures
 
-pytestmark = pytest.mark.jit_off
-
 # The paper's example: R = 1, 1, 1, 3, 2 and S = 2, 3, 1, 1, 3, windows of 3 instants. With room for
 # one tuple of each, 5 of the 7 results can be had, as without r1 with s2 and s3.
 DUE = [(0, 2), (1, 2), (1, 3), (2, 2), (2, 3), (3, 1), (3, 4)]
@@ -464,6 +462,7 @@ def test_sizes_that_would_not_fit_are_refused() -> None:
 # Of a join.
 
 
+@pytest.mark.jit_off
 def test_the_recall_of_a_join_is_that_of_its_ledger() -> None:
     query = ps.WindowJoin(
         [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")], on="k", within="20 us"

@@ -35,6 +35,10 @@ def of_fifteen(a: Decimal, b: Decimal) -> bool:
     return a == Decimal("0.15") and a <= b
 
 
+def day_before_moment(a: int, b: int) -> bool:
+    return a * 86_400 * 10**9 <= b
+
+
 # What is asked of the columns x, their types and values, and what that is in Python.
 CASES: tuple[Case, ...] = (
     ("abs(a.x - b.x) <= 30000", I16, [20000], I16, [-20000, 0], lambda a, b: abs(a - b) <= 30000),
@@ -68,6 +72,32 @@ CASES: tuple[Case, ...] = (
         lambda a, b: (a % 10 if a > 0 else -(-a % 10)) == b,
     ),
     ("10 / a.x <= b.x", I64, [0, 5], I64, [2, 1], lambda a, b: a != 0 and 10 // a <= b),
+    ("a.x * a.x / 2 = b.x", I64, [3, 2**32], I64, [4, 5, 2**62], lambda a, b: a * a // 2 == b),
+    ("a.x * a.x * a.x * a.x > b.x", I64, [2**40, MIN, 1], I64, [5, 0], lambda a, b: a**4 > b),
+    ("a.x / 2 = b.x", U64, [7, 2**64 - 1], U64, [3, 2**63 - 1], lambda a, b: a // 2 == b),
+    ("10 / a.x >= b.x", U64, [0, 2], U64, [5, 0], lambda a, b: a != 0 and 10 // a >= b),
+    ("1 / a.x <= b.x", MONEY, CENTS, MONEY, [Decimal(11)], lambda a, b: a != 0 and 1 / a <= b),
+    ("a.x / -1 < b.x", I64, [MIN, -4], I64, [5, MAX], lambda a, b: -a < b),
+    (
+        "a.x * 31 % 16 = b.x", I64, [2**61 + 1, 1], I64, [15, 0],
+        lambda a, b: a * 31 % 16 == b,
+    ),
+    (
+        "a.x % 0.07 = b.x", LONG, [Decimal(2**60), Decimal("0.08")], MONEY, CENTS[:4],
+        lambda a, b: a - int(a / Decimal("0.07")) * Decimal("0.07") == b,
+    ),
+    # Both sums are rounded to the same float.
+    ("a.x + 1e17 = b.x + 1e17", F64, [1.0], F64, [2.0, 100.0], lambda a, b: a + 1e17 == b + 1e17),
+    (
+        "a.x + 1e17 - 1e17 <= b.x", F64, [1.0, -20.0], F64, [0.0, -20.0],
+        lambda a, b: a + 1e17 - 1e17 <= b,
+    ),
+    ("a.x <= b.x", pa.date32(), [2_932_896, 0], pa.timestamp("ns"), [0, 5], day_before_moment),
+    ("a.x > b.x", pa.date32(), [2_932_896, 0], pa.timestamp("ns"), [5], lambda a, b: a > 0),
+    (
+        "a.x <= b.x", pa.timestamp("s"), [2**40, 0, -(2**40)], pa.timestamp("ns"), [0, 5],
+        lambda a, b: a * 10**9 <= b,
+    ),
     ("a.x < b.x", pa.string(), ["abcdefgh1", "b"], pa.string(), ["abcdefgh2"], lambda a, b: a < b),
     ("a.x < b.x", pa.date32(), [19_000, 20_000], pa.date32(), [19_500], lambda a, b: a < b),
 )  # fmt: skip

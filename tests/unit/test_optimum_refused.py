@@ -12,8 +12,6 @@ import pytest
 import penstock as ps
 from penstock.offline import matches
 
-pytestmark = pytest.mark.jit_off
-
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 QUERY = ps.WindowJoin(TWO, on="k", within="10 us")
 TABLE = pa.table({"ts": [1, 2, 3], "k": [1, 1, 2], "v": [1, 2, 3], "text": ["x", "y", "z"]})
@@ -138,6 +136,7 @@ def test_pools(pool: Any, complaint: str) -> None:
         optimum(pool=pool)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
@@ -175,6 +174,7 @@ def test_unknown_methods(method: Any) -> None:
         optimum(method=method)
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize(
     ("query", "given"),
     [
@@ -248,11 +248,13 @@ def test_bounds_on_a_difference_are_no_windows() -> None:
         optimum(query, windows={"a": "v"})
 
 
+@pytest.mark.jit_off
 def test_a_function_that_fails() -> None:
     with pytest.raises(ps.UdfError, match=r"KeyError.*'a_ts'"):
         optimum(value=lambda results: results["price"])
 
 
+@pytest.mark.jit_off
 def test_more_results_than_can_be_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted as they come, not when they are all there."""
     monkeypatch.setattr(matches, "_MOST", 3)

@@ -9,8 +9,6 @@ import pytest
 
 from support.oracle import Combination, OracleStream, Row, Step, answer
 
-pytestmark = pytest.mark.jit_off
-
 A, B, C = (OracleStream(name, window_us=window) for name, window in (("a", 2), ("b", 5), ("c", 0)))
 
 

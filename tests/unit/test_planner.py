@@ -23,8 +23,6 @@ from penstock.planning.rate_shift import rate_shifts
 from penstock.planning.touched import Structure
 from penstock.planning.weights import WEIGHTS, Weight, Weights
 
-pytestmark = pytest.mark.jit_off
-
 NAMES = "abcdefgh"
 INDEXES = ("hash", "bplus_tree", "t_tree", "scan")
 # Of the structures that Kang et al. compare in their figures.
@@ -429,6 +427,7 @@ def rows(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
 
+@pytest.mark.jit_off
 @pytest.mark.parametrize(
     ("streams", "clause"),
     [
@@ -463,6 +462,7 @@ def test_chosen_and_rejected_plans_give_the_same_answer(
             assert rows(running.push(given_in)) == wanted
 
 
+@pytest.mark.jit_off
 def test_the_same_plan_is_taken_embedded_restored_and_on_spark(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

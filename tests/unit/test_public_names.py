@@ -18,9 +18,20 @@ def offered() -> list[str]:
     """What the module shows, but for its own submodules."""
     return [
         name
-        for name, value in vars(penstock).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        for name in dir(penstock)
+        if not name.startswith("_") and not isinstance(getattr(penstock, name), types.ModuleType)
     ]
+
+
+def test_a_name_that_is_imported_later_is_the_one_of_its_module() -> None:
+    from penstock.offline.optimum import Optimum, optimum
+    from penstock.runtime.join import Join
+    from penstock.shedding import measures
+
+    assert (penstock.Optimum, penstock.optimum) == (Optimum, optimum)
+    assert (penstock.Join, penstock.measures) == (Join, measures)
+    with pytest.raises(AttributeError, match="no attribute 'joins'"):
+        _ = penstock.joins
 
 
 def test_all_is_sorted_and_complete() -> None:

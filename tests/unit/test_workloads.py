@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from penstock.stats.counter import draw, unit
 from penstock.workloads import Workload, uniform, zipf, zipf_pair
 from penstock.workloads.columns import key_strings
-from penstock.workloads.counter import draw, unit
 from penstock.workloads.keys import ShuffledKeys, UniformKeys, ZipfKeys
 
 MAKERS = [uniform, zipf]

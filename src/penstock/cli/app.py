@@ -16,6 +16,7 @@ from penstock.cli.display import failures_shown
 from penstock.cli.errors import CommandError
 from penstock.cli.explain import ExplainRequest, run_explain
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
+from penstock.cli.kernels import kernels
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
 from penstock.cli.profile import FileStream, ProfileRequest, run_profile
 from penstock.cli.request import (
@@ -393,7 +394,8 @@ def demo(
     ] = None,
     seed: Annotated[int, typer.Option(help="Another seed, other streams.")] = 0,
     seconds: Annotated[
-        float, typer.Option(min=1, help="On Spark, stop after so many, done or not.")
+        float,
+        typer.Option(min=0, help="On Spark, stop this long after the first batch, done or not."),
     ] = _SECONDS,
 ) -> None:
     """Join the generated streams of an auction site on Spark, and watch it."""
@@ -424,3 +426,6 @@ def calibrate(
     """
     with failures_shown():
         run_calibrate(quick, as_json, plot)
+
+
+app.add_typer(kernels, name="kernels")

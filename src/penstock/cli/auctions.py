@@ -7,7 +7,7 @@ depend on their order, over all ids and times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,36 +16,46 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.stream import Stream
+from penstock.stats.counter import mix
 from penstock.window_join import WindowJoin
-from penstock.workloads.counter import mix
 from penstock.workloads.nexmark import Nexmark
 
-__all__ = ["SHOWN", "WITHIN", "Digest", "auction_query", "embedded_digest"]
+__all__ = [
+    "KEY",
+    "SELECTED",
+    "WITHIN",
+    "Digest",
+    "auction_query",
+    "columns_of",
+    "embedded_digest",
+    "examples",
+]
 
 WITHIN: Final = "1 minute"
-_KEY: Final = {"persons": "id", "auctions": "seller", "bids": "bidder"}
+KEY: Final = {"persons": "id", "auctions": "seller", "bids": "bidder"}
 _COMPARED: Final = {
     "person": "persons.id",
     "auction": "auctions.id",
     "bid_on": "bids.auction",
     "bid_at": "bids.date_time",
 }
-_SELECTED: Final = {
+SELECTED: Final = {
     **_COMPARED,
     "name": "persons.name",
     "city": "persons.city",
     "sells": "auctions.item_name",
     "price": "bids.price",
 }
-SHOWN: Final = ("event_time", "name", "city", "sells", "price", "bid_on")
+_SHOWN: Final = ("event_time", "name", "city", "sells", "price", "bid_on")
+_EXAMPLES: Final = 5
 _BATCH_EVENTS: Final = 200_000
 
 
-def auction_query(work: Nexmark, select: Mapping[str, str] = _SELECTED) -> WindowJoin:
+def auction_query(work: Nexmark, select: Mapping[str, str] = SELECTED) -> WindowJoin:
     """The join of the three streams on the person."""
     return WindowJoin(
         [Stream(name, time="date_time", lateness=work.disorder) for name in work.STREAMS],
-        on=_KEY,
+        on=KEY,
         within=WITHIN,
         select=select,
     )
@@ -61,6 +71,8 @@ class Digest:
     @classmethod
     def of(cls, results: pa.Table) -> Digest:
         """That of some of the results."""
+        if not results.num_rows:
+            return cls()  # before a stream has begun, a join knows no columns either
         words = np.zeros(results.num_rows, dtype=np.uint64)
         for name in (*_COMPARED, "event_time"):
             column = pc.cast(results[name], pa.int64()).to_numpy()
@@ -71,15 +83,28 @@ class Digest:
         return Digest(self.rows + other.rows, (self.checksum + other.checksum) % (1 << 64))
 
 
-def embedded_digest(work: Nexmark) -> Digest:
-    """That of all results, joined in this process."""
-    columns = {name: {_KEY[name], "date_time"} for name in work.STREAMS}
-    for column in _COMPARED.values():
+def columns_of(select: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """What the join reads of each stream for these results."""
+    columns = {stream: {key, "date_time"} for stream, key in KEY.items()}
+    for column in select.values():
         stream, _, name = column.partition(".")
         columns[stream].add(name)
+    return {stream: sorted(each) for stream, each in columns.items()}
+
+
+def embedded_digest(work: Nexmark) -> Digest:
+    """That of all results, joined in this process."""
     digest = Digest()
     with auction_query(work, _COMPARED).start() as join:
-        for batch in work.batches(_BATCH_EVENTS, {s: sorted(c) for s, c in columns.items()}):
+        for batch in work.batches(_BATCH_EVENTS, columns_of(_COMPARED)):
             digest += Digest.of(join.push(batch))
         digest += Digest.of(join.finish())
     return digest
+
+
+def examples(results: pa.Table) -> pa.Table:
+    """A few results to look at, of as many persons as there are."""
+    _, places = np.unique(results["person"].to_numpy(), return_index=True)
+    others = np.setdiff1d(np.arange(results.num_rows), places)
+    chosen = np.concatenate([places, others[:_EXAMPLES]])[:_EXAMPLES]
+    return results.select(_SHOWN).take(pa.array(chosen)).sort_by("event_time")

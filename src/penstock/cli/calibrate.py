@@ -14,6 +14,7 @@ from penstock.cli.calibrate_view import fit_table, ratio_table, weight_table
 from penstock.cli.display import consoles, say
 from penstock.cli.errors import CommandError, first_line
 from penstock.cli.workload_file import check_writable
+from penstock.extras import check_extra
 from penstock.planning.calibration import (
     QUICK_ROUNDS,
     ROUNDS,
@@ -35,6 +36,7 @@ def run_calibrate(quick: bool, as_json: bool, plot: Path | None) -> None:
     """Measure, keep the weights and show them."""
     out, errors = consoles()
     if plot is not None:
+        check_extra("lab", "a plot", "plotly")
         check_writable(plot, True)
     found = _measured(errors, quick)
     if not as_json:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.errors import CommandError, first_line
+from penstock.extras import extra
 from penstock.planning.calibration import Calibration
 
 __all__ = ["write_plot"]
@@ -26,8 +27,9 @@ def write_plot(found: Calibration, path: Path) -> None:
 
 
 def _figure(found: Calibration) -> Any:
-    from plotly.graph_objects import Scatter  # a second to import
-    from plotly.subplots import make_subplots
+    with extra("lab", "a plot"):
+        from plotly.graph_objects import Scatter
+        from plotly.subplots import make_subplots
 
     figure = make_subplots(1, 2, subplot_titles=("a probe", "an insert and a removal"))
     for colour, (index, measured) in zip(_COLOURS, found.measured.items(), strict=False):

@@ -1,21 +1,25 @@
 """`penstock demo`: an auction site's three streams joined on Spark while you watch.
 
-Spark runs on this machine. At the end the embedded engine joins the same rows, and the
-results are compared.
+Spark runs on this machine. While it starts, and while kernels compile on a new machine, the
+embedded engine shows what it finds in the first rows. At the end it joins all the rows that Spark
+has joined, and the results are compared.
+
+However slow the machine is, Spark joins one batch at least: the clock starts after it.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rich.console import Console
 
-from penstock.cli.auctions import WITHIN, embedded_digest
+from penstock.cli.auctions import WITHIN, Digest, embedded_digest
+from penstock.cli.demo_previews import Previews
 from penstock.cli.demo_run import DemoRun
-from penstock.cli.demo_view import DemoState, shown
+from penstock.cli.demo_state import DemoState
+from penstock.cli.demo_view import Refresh, shown
 from penstock.cli.display import consoles, say, short
 from penstock.cli.local_spark import SparkUser, check_installed, interrupts_noted, local_spark
 from penstock.workloads.nexmark import Nexmark
@@ -23,59 +27,109 @@ from penstock.workloads.nexmark import Nexmark
 __all__ = ["run_demo"]
 
 _CORES: Final = 2
-_WARM_UP_EVENTS: Final = 20_000
+_POLL_S: Final = 0.1
 _TITLE: Final = f"who signs up, sells and bids within {WITHIN}"
 _USER: Final = SparkUser("the demo", "or run penstock demo --embedded, which needs no Spark")
 _DIFFERENT: Final = 1
 _INTERRUPTED: Final = 130
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """Results of the same rows: Spark's and the embedded engine's, and how long the latter took."""
+
+    found: Digest
+    expected: Digest
+    embedded_s: float
+
+
 def run_demo(events: int, seed: int, seconds: float) -> int:
     """Join `events` rows of the three streams and show it; the exit code.
 
-    seconds: after so many the query is stopped, wherever it is.
+    seconds: that long after the first batch the query is stopped, wherever it is.
     """
     check_installed(_USER)
     out, _ = consoles()
     work = Nexmark(events=events, seed=seed)
     state = DemoState(_TITLE, events, dict.fromkeys(work.STREAMS, 0))
-    # While Java starts. The workers then find the kernels compiled.
-    warm_up = threading.Thread(target=embedded_digest, args=(Nexmark(events=_WARM_UP_EVENTS),))
-    with shown(out, state) as refresh:
-        run = DemoRun(work, state, refresh)
-        warm_up.start()
-        state.now("Spark starts")
-        refresh("doing")
-        with local_spark("penstock-demo", _CORES, _USER) as (spark, directory):
-            warm_up.join()
-            state.now("batch 1, and Python workers start")
-            refresh("doing")
-            with interrupts_noted() as interrupted:
-                run.run(spark, directory, lambda: interrupted.is_set() or state.elapsed_s > seconds)
+    failures: list[str] = []
+    compared = None
+    try:
+        with shown(out, state) as refresh:
+            run = DemoRun(work, state, refresh)
+            failures = _join(run, work, state, refresh, seconds)
+            joined_s = state.elapsed_s
+            compared = _compare(run, work, state, refresh)
+    except KeyboardInterrupt:
         joined_s = state.elapsed_s
-        expected = None
-        if not interrupted.is_set():
-            state.now("the same rows in the embedded engine")
-            refresh("doing")
-            before = time.perf_counter()
-            expected = embedded_digest(replace(work, events=run.events))
-            embedded_s = time.perf_counter() - before
-        state.now("")
-    if state.all_rows < state.total and not interrupted.is_set():
-        say(out, f"stopped after {seconds:.0f} seconds; for all rows give more --seconds", "yellow")
+    for failure in failures:
+        say(out, failure, "yellow")
+    if compared is not None and state.all_rows < state.total:
+        say(
+            out,
+            f"stopped {seconds:.0f} s after the first batch; for all rows give more --seconds",
+            "yellow",
+        )
     _summarise(out, state, joined_s)
-    if expected is None:
+    if compared is None:
         say(out, "interrupted: the results were not compared with the embedded engine's", "yellow")
         return _INTERRUPTED
-    if expected != run.digest:
-        say(out, f"the embedded engine has other results: {expected}, not {run.digest}", "bold red")
+    if compared.found != compared.expected:
+        say(
+            out,
+            f"the embedded engine has other results: {compared.expected}, not {compared.found}",
+            "bold red",
+        )
         return _DIFFERENT
     say(
         out,
-        f"same {expected.rows:,} results as the embedded engine, which took {embedded_s:.1f} s",
+        f"same {compared.expected.rows:,} results as the embedded engine, "
+        f"which took {compared.embedded_s:.1f} s",
         "green",
     )
     return 0
+
+
+def _join(
+    run: DemoRun, work: Nexmark, state: DemoState, refresh: Refresh, seconds: float
+) -> list[str]:
+    """On Spark; what failed of the previews, in words. Ctrl-C raises KeyboardInterrupt."""
+    state.wait("spark", "Spark starts, about ten seconds")
+    with interrupts_noted() as interrupted, Previews(work, state, refresh) as previews:
+
+        def meanwhile() -> None:
+            previews.look()
+            if interrupted.is_set():
+                state.wait("spark", "interrupted; Spark ends, a few seconds")
+                refresh("wait")
+                raise KeyboardInterrupt
+
+        def is_over() -> bool:
+            return interrupted.is_set() or (
+                state.first_batch_at is not None and state.after_first_batch_s >= seconds
+            )
+
+        with local_spark("penstock-demo", _CORES, _USER, meanwhile) as (spark, directory):
+            state.wait("spark", "")
+            while not previews.have_ended:
+                meanwhile()
+                time.sleep(_POLL_S)
+            state.wait("query", "batch 1, and Python workers start, about twenty seconds")
+            refresh("wait")
+            run.run(spark, directory, is_over)
+            state.wait("query", "Spark ends, a few seconds")
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        return previews.failures
+
+
+def _compare(run: DemoRun, work: Nexmark, state: DemoState, refresh: Refresh) -> _Compared:
+    state.wait("query", "the same rows in the embedded engine, a few seconds")
+    refresh("wait")
+    before = time.perf_counter()
+    expected = embedded_digest(replace(work, events=run.events))
+    state.wait("query", "")
+    return _Compared(run.digest, expected, time.perf_counter() - before)
 
 
 def _summarise(console: Console, state: DemoState, joined_s: float) -> None:
@@ -83,6 +137,8 @@ def _summarise(console: Console, state: DemoState, joined_s: float) -> None:
     say(console, ", ".join(f"{rows:,} {stream}" for stream, rows in state.rows.items()))
     if not state.seconds:
         return
+    if not state.results:
+        say(console, "so few rows hold no result; for results give more --rows")
     first = "-" if state.first_results_s is None else f"{state.first_results_s:.1f} s"
     say(console, f"{joined_s:.1f} s in all, with the start of Spark; first results after {first}")
     first = " after the first" if len(state.seconds) > 1 else ""

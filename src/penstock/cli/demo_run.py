@@ -7,15 +7,16 @@ batch, so that rows, results and counters are always those of the same batches.
 from __future__ import annotations
 
 import queue
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 
-from penstock.cli.auctions import SHOWN, WITHIN, Digest, auction_query
-from penstock.cli.demo_view import DemoState, Refresh
+from penstock.cli.auctions import WITHIN, Digest, auction_query, examples
+from penstock.cli.demo_state import DemoState
+from penstock.cli.demo_view import Refresh
 from penstock.model.duration import duration_us
 from penstock.workloads.nexmark import Nexmark
 
@@ -25,9 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["BATCH_EVENTS", "DemoRun"]
 
 BATCH_EVENTS: Final = 250_000
-_EXAMPLES: Final = 5
 _POLL_S: Final = 0.1
-_PATIENCE_POLLS: Final = 100  # for the last report of a query that has ended
+_PATIENCE_POLLS: Final = 600  # for the last report of a query that has ended
 
 
 class DemoRun:
@@ -77,7 +77,7 @@ class DemoRun:
         self._batches[number] = Digest.of(results)
         if self._state.examples is None and results.num_rows:
             self._state.first_results_s = self._state.elapsed_s
-            self._state.examples = _examples(results)
+            self._state.examples = examples(results)
 
     def _follow(
         self,
@@ -99,7 +99,8 @@ class DemoRun:
             if record is None:
                 break
             self._add(record)
-        if not stop_asked() and (error := running.exception()):
+        # A query that is stopped in the middle of a batch may complain of that.
+        if not stopped and (error := running.exception()):
             raise error
 
     def _add(self, record: BatchProgress) -> None:
@@ -114,8 +115,12 @@ class DemoRun:
         self.events = events
         self.digest += self._batches.pop(record.number, Digest())
         state.results = self.digest.rows
+        if is_first_result and state.results:
+            self._refresh("examples")
         if not record.rows:
             return  # the last batch reads nothing, and lets Spark's watermark catch up
+        if state.first_batch_at is None:
+            state.first_batch_at = time.perf_counter()
         state.seconds.append(record.seconds)
         state.batch_rows.append(record.rows)
         state.speeds.append(record.rows / record.seconds)
@@ -127,15 +132,7 @@ class DemoRun:
             # The join's watermark is ahead of Spark's by the window.
             state.lag_us = record.newest_us - record.spark_watermark_us - self._window_us
         self._refresh("batch")
-        if is_first_result and state.results:
-            self._refresh("examples")
         if state.all_rows < state.total:
-            state.now(f"batch {len(state.seconds) + 1}")
+            state.wait("query", f"batch {len(state.seconds) + 1}, a few seconds")
         else:
-            state.now("closing the query")
-
-
-def _examples(results: pa.Table) -> pa.Table:
-    """A few results, each of another person."""
-    _, places = np.unique(results["person"].to_numpy(), return_index=True)
-    return results.select(SHOWN).take(pa.array(places[:_EXAMPLES])).sort_by("event_time")
+            state.wait("query", "the query ends, a few seconds")

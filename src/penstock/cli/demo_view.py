@@ -1,16 +1,15 @@
-"""What the demo shows while it runs: a panel in a terminal, plain lines anywhere else."""
+"""What the demo shows while it runs: a panel in a terminal, plain lines anywhere else.
+
+Whatever is waited for is shown with the seconds it has taken so far. As plain lines, that is one
+every few seconds in which nothing else is shown.
+"""
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from statistics import median
 from typing import Final
 
-import pyarrow as pa
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
@@ -19,79 +18,25 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.display import say, short
+from penstock.cli.demo_state import HISTORY, DemoState
+from penstock.cli.display import short
+from penstock.cli.plain_lines import LINE_PERIOD_S, PlainLines
 from penstock.cli.result_rows import as_rich
 from penstock.cli.sparkline import sparkline
 
-__all__ = ["DemoState", "Refresh", "shown"]
+__all__ = ["Refresh", "shown"]
 
 _WIDTH: Final = 78
-_HISTORY: Final = 36
 _FRAMES_A_SECOND: Final = 8
 
-
-@dataclass
-class DemoState:
-    """The query so far.
-
-    total: rows there are to read. rows: read of each stream. seconds, batch_rows: of each
-    batch. speeds: rows a second of all streams, batch by batch. lag_us: of the watermark,
-    behind the newest event time. doing: what is waited for now.
-    """
-
-    title: str
-    total: int
-    rows: dict[str, int]
-    started: float = field(default_factory=time.perf_counter)
-    first_results_s: float | None = None
-    doing: str = ""
-    doing_since: float = 0.0
-    seconds: list[float] = field(default_factory=list)
-    batch_rows: list[int] = field(default_factory=list)
-    stream_speeds: dict[str, float] = field(default_factory=dict)
-    speeds: deque[float] = field(default_factory=lambda: deque(maxlen=_HISTORY))
-    results: int = 0
-    late: int = 0
-    live: int = 0
-    peak_live: int = 0
-    bytes: int = 0
-    rebuilt: int = 0
-    lag_us: int | None = None
-    examples: pa.Table | None = None
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since the command began."""
-        return time.perf_counter() - self.started
-
-    @property
-    def all_rows(self) -> int:
-        """Read of all streams together."""
-        return sum(self.rows.values())
-
-    @property
-    def batch_s(self) -> float:
-        """The median of the batches' times."""
-        return median(self.seconds or [0.0])
-
-    @property
-    def steady_speed(self) -> float:
-        """Rows a second, of batches without the first: that one starts the workers."""
-        rows, seconds = self.batch_rows, self.seconds
-        steady = slice(1, None) if len(rows) > 1 else slice(None)
-        return sum(rows[steady]) / max(sum(seconds[steady]), 1e-9)
-
-    def now(self, doing: str) -> None:
-        """Something else is waited for."""
-        self.doing, self.doing_since = doing, time.perf_counter()
-
-
-# What changed: "doing", "batch" or "examples".
+# What changed: "wait", "preview", "batch" or "examples".
 Refresh = Callable[[str], None]
 
 
 @contextmanager
-def shown(console: Console, state: DemoState) -> Iterator[Refresh]:
+def shown(
+    console: Console, state: DemoState, line_period_s: float = LINE_PERIOD_S
+) -> Iterator[Refresh]:
     """Show `state` as it grows. Call what this gives after every change, with what changed."""
     if console.is_terminal:
         spinner = Spinner("dots")
@@ -101,18 +46,29 @@ def shown(console: Console, state: DemoState) -> Iterator[Refresh]:
             refresh_per_second=_FRAMES_A_SECOND,
         ):
             yield lambda change: None
-    else:
-        yield lambda change: _print(console, state, change)
+        return
+
+    def line(text: str) -> str:
+        return f"{state.elapsed_s:5.1f} s  {text}" if text else ""
+
+    def waits() -> str:
+        return line("; ".join(map(str, state.waits.values())))
+
+    with PlainLines(console, waits, line_period_s) as lines:
+        yield lambda change: _print(console, state, change, lambda text: lines.say(line(text)))
 
 
-def _print(console: Console, state: DemoState, change: str) -> None:
-    if change == "doing":
-        say(console, f"{state.elapsed_s:5.1f} s  {state.doing}")
-    elif change == "batch":
-        say(console, f"{state.elapsed_s:5.1f} s  {_line(state)}")
-    elif state.examples is not None:
-        say(console, "the first results", "bold")
+def _print(console: Console, state: DemoState, change: str, say: Callable[[str], None]) -> None:
+    if change == "batch":
+        say(_line(state))
+    elif change == "preview" and state.preview is not None:
+        say(str(state.preview))
+        console.print(as_rich(state.preview.examples))
+    elif change == "examples" and state.examples is not None:
+        say("the first results on Spark")
         console.print(as_rich(state.examples))
+    elif change == "wait":
+        say("; ".join(wait.text for wait in state.waits.values()))
 
 
 def _line(state: DemoState) -> str:
@@ -129,10 +85,9 @@ def _panel(state: DemoState, spinner: Spinner) -> RenderableType:
     bar.add_column(justify="right", width=4)
     done = state.all_rows / state.total
     bar.add_row(ProgressBar(total=state.total, completed=state.all_rows), f"{done:.0%}")
-    parts: list[RenderableType] = [bar, "", _streams(state), "", _numbers(state)]
-    if state.doing:
-        since = time.perf_counter() - state.doing_since
-        spinner.update(text=Text(f"{state.doing}: {since:.1f} s", "dim"))
+    parts: list[RenderableType] = [bar, _streams(state), "", _numbers(state)]
+    if waits := state.waits:
+        spinner.update(text=Text("\n".join(map(str, waits.values())), "dim"))
         parts += ["", spinner]
     title = f"penstock on Spark: {state.title}"
     panel = Panel(
@@ -143,9 +98,13 @@ def _panel(state: DemoState, spinner: Spinner) -> RenderableType:
         width=_WIDTH,
         title_align="left",
     )
-    if state.examples is None:
+    if state.examples is not None:
+        found, results = "the first results on Spark", state.examples
+    elif state.preview is not None:
+        found, results = str(state.preview), state.preview.examples
+    else:
         return panel
-    return Group(panel, Text(" the first results", "bold"), as_rich(state.examples))
+    return Group(panel, Text(f" {found}", "bold"), as_rich(results))
 
 
 def _streams(state: DemoState) -> Table:
@@ -153,7 +112,7 @@ def _streams(state: DemoState) -> Table:
     table.add_column(width=13, style="dim")
     table.add_column(width=11, justify="right", style="bold")
     table.add_column(width=7, justify="right", style="bold")
-    table.add_column(width=_HISTORY, style="cyan")
+    table.add_column(width=HISTORY, style="cyan")
     table.add_row("", Text("rows", "dim"), Text("rows/s", "dim"), "")
     for name, rows in state.rows.items():
         table.add_row(name, f"{rows:,}", short(state.stream_speeds.get(name, 0)), "")

@@ -73,6 +73,8 @@ def _json_advice(path: Path, beginning: str, problem: str) -> str:
     # An empty name is that of the line as a whole.
     if start != "{" or "Column()" in problem or "Invalid value" in problem:
         return 'write one JSON object on each line, such as {"key": 1, "time": "2024-12-31"}'
+    if "changed from" in problem:
+        return "a field has one type in all lines of a file; write its values alike"
     return _text_advice(problem)
 
 
@@ -91,7 +93,7 @@ def _csv_advice(path: Path, beginning: str, problem: str) -> str:
 
 
 def _text_advice(problem: str) -> str:
-    if "UTF8" not in problem and ("changed from" in problem or "conversion error" in problem):
+    if "UTF8" not in problem and "conversion error" in problem:
         return (
             "the types of a text file are guessed from its beginning: if this row is right, "
             "make it a parquet or Arrow file, which carry their types"

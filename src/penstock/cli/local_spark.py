@@ -11,16 +11,19 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from penstock.cli.errors import CommandError, first_line
 from penstock.errors import PenstockError
 
 __all__ = ["SparkUser", "check_installed", "interrupts_noted", "local_spark"]
+
+_POLL_S: Final = 0.1
+_PATIENCE_S: Final = 30.0  # for a Spark that nobody wants any more
 
 
 @dataclass(frozen=True)
@@ -49,18 +52,31 @@ def check_installed(user: SparkUser) -> None:
 
 
 @contextmanager
-def local_spark(name: str, cores: int, user: SparkUser) -> Iterator[tuple[Any, Path]]:
-    """A session, and the directory for all that a query of it writes."""
+def local_spark(
+    name: str, cores: int, user: SparkUser, meanwhile: Callable[[], None] = lambda: None
+) -> Iterator[tuple[Any, Path]]:
+    """A session, and the directory for all that a query of it writes.
+
+    meanwhile: called again and again while Spark starts; what it raises ends that.
+    """
     from penstock.spark.local import LOG, local_session
 
-    directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
-    kept = False
     try:
-        spark = local_session(name, directory, cores)
+        directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    except OSError as error:
+        raise CommandError(
+            f"cannot make a folder for Spark in {tempfile.gettempdir()!r}: {first_line(error)}; "
+            f"set TMPDIR to a folder with some room, {user.instead}"
+        ) from None
+    kept = False
+    starting = _Starting(lambda: local_session(name, directory, cores))
+    try:
         try:
-            yield spark, directory
+            while not starting.has_ended():
+                meanwhile()
+            yield starting.session(), directory
         finally:
-            spark.stop()
+            starting.stop()
     except PenstockError:
         raise
     except Exception as error:  # Spark, Java and the calls between raise many
@@ -71,6 +87,42 @@ def local_spark(name: str, cores: int, user: SparkUser) -> Iterator[tuple[Any, P
     finally:
         if not kept:
             shutil.rmtree(directory, ignore_errors=True)
+
+
+class _Starting:
+    """A session that starts in a thread of its own: it takes seconds, and Ctrl-C must not cut a
+    call into Java short. Outside the main thread Spark also leaves the handling of Ctrl-C as it
+    is."""
+
+    def __init__(self, start: Callable[[], Any]) -> None:
+        self._start = start
+        self._session: Any = None
+        self._error: BaseException | None = None
+        # A daemon: a start that hangs must not keep the command from ending.
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._session = self._start()
+        except BaseException as error:  # handed on to the main thread
+            self._error = error
+
+    def has_ended(self) -> bool:
+        """Whether it has, after a moment."""
+        self._thread.join(_POLL_S)
+        return not self._thread.is_alive()
+
+    def session(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._session
+
+    def stop(self) -> None:
+        """Also while it still starts."""
+        self._thread.join(_PATIENCE_S)
+        if self._session is not None:
+            self._session.stop()
 
 
 @contextmanager

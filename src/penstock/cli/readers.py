@@ -1,7 +1,8 @@
 """Readers: a file as batches of rows, never more than a few of them in memory.
 
-Text files say nothing of their types. They are inferred from the first `_GUESSED` bytes,
-settled so that later rows of the same kind fit, and then kept for the whole file.
+Text files say nothing of their types. Those of CSV are inferred from the first `_GUESSED` bytes,
+settled so that later rows of the same kind fit, and then kept for the whole file; those of JSON
+lines from all of it, since a field may first appear anywhere (json_schema.py).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pyarrow.json
 import pyarrow.parquet
 
 from penstock.cli.compression import open_text
+from penstock.cli.json_schema import json_schema
 
 __all__ = ["Reader", "read_arrow", "read_csv", "read_json", "read_parquet"]
 
@@ -84,12 +86,10 @@ def read_csv(path: Path, batch_rows: int, types: Mapping[str, pa.DataType]) -> R
 
 
 def read_json(path: Path, batch_rows: int, types: Mapping[str, pa.DataType]) -> Reader:
-    """JSON lines: an object on each line. Text stays text, even where it looks like a time:
-    the parser would drop its zone.
-    """
-    guessing = pa.json.ReadOptions(block_size=_GUESSED)
-    inferred = pa.json.open_json(open_text(path)[0], guessing).schema
-    settled = pa.schema([(field.name, _settled_json(field.type)) for field in inferred])
+    """JSON lines: an object on each line, with any of the columns that the file has."""
+    first, _ = open_text(path)
+    with first:
+        settled = json_schema(first, _GUESSED)
     stream, position = open_text(path)
     reader = pa.json.open_json(
         stream,
@@ -104,7 +104,3 @@ def _settled_csv(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(kind) and kind.unit == "s":
         return pa.timestamp("us", kind.tz)
     return pa.string() if pa.types.is_null(kind) else kind
-
-
-def _settled_json(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if pa.types.is_timestamp(kind) or pa.types.is_null(kind) else kind

@@ -19,6 +19,7 @@ from penstock.cli.source import Source
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.cli.watched import Watched
 from penstock.cli.workload_file import check_writable, write_whole
+from penstock.extras import check_extra
 from penstock.model.stream import Stream
 from penstock.sizing.plot import write_plot
 from penstock.sizing.reading import JOINED_ROWS, Streams, read_recording
@@ -61,6 +62,8 @@ def run_size(request: SizeRequest) -> None:
         raise CommandError(
             f"{str(request.plot)!r} would be both the plot and the limits; name two files"
         )
+    if request.plot is not None:
+        check_extra("lab", "a plot", "plotly")
     for path in (request.plot, request.output):
         if path is not None:
             check_writable(path, request.force)

@@ -18,7 +18,6 @@ from penstock.cli.errors import CommandError
 from penstock.cli.files import format_of
 from penstock.cli.local_spark import SparkUser, check_installed, local_spark
 from penstock.cli.profile import FileStream
-from penstock.sizing.frames import read_frames
 from penstock.sizing.recording import Recording
 from penstock.window_join import WindowJoin
 
@@ -42,6 +41,8 @@ def read_by_spark(
 ) -> Recording:
     """Start Spark on this machine, and have it read and sample the files."""
     check_installed(_USER)
+    from penstock.sizing.frames import read_frames  # an optional package: it imports pyspark
+
     with local_spark("penstock-size", os.cpu_count() or 1, _USER) as (spark, _):
         return read_frames(query, frames_of(spark, files), share=share, seed=seed)
 

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +18,9 @@ import pyarrow.compute as pc
 from penstock.cli.diagnosis import separator_advice, time_advice, unreadable_advice
 from penstock.cli.errors import CommandError, first_line
 from penstock.cli.files import Format, format_of
+from penstock.model.time_unit import likely_unit
 
 __all__ = ["Source", "open_source"]
-
-# April 1970, in microseconds. Epoch seconds and milliseconds of our age are below.
-_EARLY_US: Final = 90 * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,8 @@ class Source:
     """position: how many of the `size` bytes of the file were read so far.
 
     is_empty: there are no rows, and so nothing to tell the types of a text file from.
-    is_early: its times are integers, and those of its first batch lie in early 1970.
+    is_early: its times are integers, and those of its first batch look like another unit than
+    microseconds, as which they lie in early 1970.
     """
 
     path: Path
@@ -107,7 +105,7 @@ def _is_early(times: pa.Array) -> bool:
     if times.type != pa.int64():
         return False
     lowest, highest = pc.min_max(times).as_py().values()
-    return highest is not None and 0 <= lowest <= highest < _EARLY_US
+    return highest is not None and likely_unit(lowest, highest) is not None
 
 
 @contextmanager

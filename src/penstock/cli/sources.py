@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import permutations
@@ -15,6 +16,7 @@ from penstock.cli.comparison import Columns, check_comparable, comparable
 from penstock.cli.display import say
 from penstock.cli.errors import CommandError
 from penstock.cli.source import Source, open_source
+from penstock.errors import InputWarning
 
 __all__ = ["FileRequest", "open_sources", "warn_of_early_times"]
 
@@ -80,6 +82,7 @@ def warn_of_early_times(
     console: Console, files: Sequence[FileRequest], sources: Sequence[Source]
 ) -> None:
     """Say which files hold integers for times that look like seconds."""
+    warnings.filterwarnings("ignore", category=InputWarning)  # joins need not say it again
     for file, source in zip(files, sources, strict=True):
         if source.is_early:
             say(

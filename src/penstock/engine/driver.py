@@ -171,6 +171,7 @@ class Driver:
                 self.windows.make_index_room()
         if matched is not None:
             matches.mark(self.windows.state, stream, first + np.flatnonzero(matched))
+        self._unmatched.note(self.windows)
 
     def restore(self, produced: int, expired: Sequence[int]) -> None:
         """Go on from these counters."""
@@ -257,7 +258,7 @@ class Driver:
             payload.write(arrivals.columns, self.windows.head(stream))
             if self._values is not None and self.shedder is not None:
                 self.shedder.write_values(stream, self._values.of_tuples(stream, arrivals))
-            self._unmatched.add(self.windows, stream, arrivals.ts)
+            self._unmatched.begin(self.windows, stream)
 
     def _line_up(self, chunk: Mapping[int, Arrivals]) -> tuple[Words, Words, Flags, Flags]:
         """Put the streams' arrivals one behind the other and set their cursors."""

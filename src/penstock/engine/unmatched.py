@@ -46,26 +46,38 @@ class Unmatched:
         self._runs: dict[int, list[_Run]] = {stream: [] for stream in self._streams}
         self._newest: dict[int, _Run | None] = dict.fromkeys(self._streams)
         self._arriving = dict.fromkeys(self._streams, 0)  # the first tuple of the chunk
+        self._noted = dict.fromkeys(self._streams, 0)  # the first tuple that is in no run yet
         # What is below has matched or come out, and its room may be in use again.
         self._floor = dict.fromkeys(self._streams, 0)
         self._moves = dict.fromkeys(self._streams, 0)
 
-    def add(self, windows: Windows, stream: int, ts: Words) -> None:
-        """Tuples that will be the next in a window's ring."""
-        if stream not in self._runs:
-            return
-        self._follow(windows, stream)
-        self._floor[stream], self._arriving[stream] = windows.tail_and_head(stream)
-        first = windows.head(stream)
-        self._append(windows, stream, np.arange(first, first + len(ts)), ts)
+    def begin(self, windows: Windows, stream: int) -> None:
+        """A chunk with tuples of a stream, for which there is room in the ring."""
+        if stream in self._runs:
+            self._follow(windows, stream)
+            self._floor[stream], self._arriving[stream] = windows.tail_and_head(stream)
+
+    def note(self, windows: Windows) -> None:
+        """Take up the tuples that have come into the rings.
+
+        Not those of a chunk that are still to be placed: of bounds that exclude zero a tuple ends
+        before its own time, so it would leave, unmatched, before it has come.
+        """
+        for stream in self._streams:
+            self._follow(windows, stream)
+            first, head = self._noted[stream], windows.head(stream)
+            if first < head:
+                self._noted[stream] = head
+                sequences = np.arange(first, head)
+                self._append(windows, stream, sequences, windows.timestamps(stream, sequences))
 
     def leave(self, windows: Windows, watermark: int) -> Iterator[tuple[int, Words]]:
         """The tuples that have left their windows without a match, by stream; each once."""
+        self.note(windows)
         for stream in self._streams:
-            self._follow(windows, stream)
             found = [self._outranked(windows, stream)] if windows.by_key(stream) else []
             found += self._passed(windows, stream, watermark)
-            if found:
+            if any(map(len, found)):
                 yield stream, np.concatenate(found)
 
     def _passed(self, windows: Windows, stream: int, watermark: int) -> Iterator[Words]:
@@ -98,7 +110,7 @@ class Unmatched:
         self._moves[stream] = windows.moves[stream]
         self._runs[stream], self._newest[stream] = [], None
         live = windows.live_sequences(stream)
-        self._arriving[stream] = windows.head(stream)
+        self._arriving[stream] = self._noted[stream] = windows.head(stream)
         if len(live):
             self._append(windows, stream, live, windows.timestamps(stream, live))
 
@@ -140,13 +152,14 @@ class Unmatched:
             self._runs[stream] = runs  # a heap, as it was
             self._newest[stream] = max(runs, key=lambda run: run.stop, default=None)
             self._arriving[stream] = of_stream["arriving"]
+            self._noted[stream] = windows.head(stream)
             self._floor[stream] = of_stream["floor"]
             self._moves[stream] = windows.moves[stream]
 
     def check(self, windows: Windows) -> None:
         """Raise AssertionError unless every tuple that may come out is in one run."""
+        self.note(windows)
         for stream in self._streams:
-            self._follow(windows, stream)
             waiting: set[int] = set()
             for run in self._runs[stream]:
                 assert run.begin < run.stop

@@ -22,6 +22,7 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import END_OF_TIME
 from penstock.engine.driver import Driver
+from penstock.engine.sorted_runs import SortedRuns
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.state.arena import Words
@@ -40,7 +41,7 @@ class Waiting:
     def __init__(self, query: Query, *, by_contents: bool = False) -> None:
         self._query = query
         self._by_contents = by_contents
-        self._parts: list[list[Arrivals]] = [[] for _ in query.streams]
+        self._runs = [SortedRuns() for _ in query.streams]
         self._identities: Identities | None = None
         self.numbered = 0
 
@@ -68,14 +69,12 @@ class Waiting:
 
     def rows(self, stream: int) -> int:
         """How many tuples of a stream wait, without those that are not kept for want of a key."""
-        if self._query.keeps_keyless(stream):
-            return sum(len(part) for part in self._parts[stream])
-        return sum(len(part.with_keys()) for part in self._parts[stream])
+        runs = self._runs[stream]
+        return runs.rows if self._query.keeps_keyless(stream) else runs.keyed
 
     def add(self, stream: int, arrivals: Arrivals) -> None:
         """Have these wait, behind those of their instant that wait already."""
-        if len(arrivals):
-            self._parts[stream].append(arrivals)
+        self._runs[stream].add(arrivals)
 
     def identified(self, binding: Binding, stream: int, arrivals: Arrivals) -> Arrivals:
         """The same with keys that no two different ones share, where windows count by key."""
@@ -92,22 +91,17 @@ class Waiting:
         """Let go of identities that no tuple has, from time to time."""
         if self._identities is None or not self._identities.is_crowded:
             return
-        used = [part.keys for parts in self._parts for part in parts]
-        used += [windows.keys(stream) for stream in range(len(self._parts))]
+        used = [keys for runs in self._runs for keys in runs.key_words()]
+        used += [windows.keys(stream) for stream in range(len(self._runs))]
         self._identities.forget_all_but(np.concatenate(used))
 
     def arrivals(self, stream: int) -> Arrivals | None:
         """All that wait of a stream, in order of time."""
-        parts = self._parts[stream]
-        if not parts:
-            return None
-        together = parts[0] if len(parts) == 1 else Arrivals.concatenated(parts)
-        self._parts[stream] = [together.in_time_order()]
-        return self._parts[stream][0]
+        return self._runs[stream].whole()
 
     def places(self, stream: int) -> Words:
         """Which arrivals those that wait of a stream will be, as far as is known now."""
-        waiting = [self.arrivals(each) for each in range(len(self._parts))]
+        waiting = [runs.whole() for runs in self._runs]
         of = [number for number, each in enumerate(waiting) for _ in range(len(each or ()))]
         ts = np.concatenate([each.ts for each in waiting if each is not None])
         order = np.argsort(ts, kind="stable")
@@ -116,8 +110,8 @@ class Waiting:
     @property
     def earliest(self) -> int | None:
         """The time of the first to have its turn; None when none waits."""
-        times = [int(part.ts.min()) for parts in self._parts for part in parts]
-        return min(times, default=None)
+        times = [runs.earliest for runs in self._runs]
+        return min((each for each in times if each is not None), default=None)
 
     def in_turn(self, arrivals: Arrivals) -> Arrivals:
         """Those of a stream in the order of their turns."""
@@ -126,15 +120,10 @@ class Waiting:
     def due(self, watermark: int) -> dict[int, Arrivals]:
         """Take out what a watermark has passed."""
         taken = {}
-        for stream in range(len(self._parts)):
-            waiting = self.arrivals(stream)
-            if waiting is None:
-                continue
-            end = int(np.searchsorted(waiting.ts, watermark))
-            if end:
-                taken[stream] = self.in_turn(waiting.slice(0, end))
-                rest = waiting.slice(end, len(waiting))
-                self._parts[stream] = [rest] if len(rest) else []
+        for stream, runs in enumerate(self._runs):
+            passed = runs.take_before(watermark)
+            if passed is not None:
+                taken[stream] = self.in_turn(passed)
         return self.entering(taken)
 
     def entering(self, taken: dict[int, Arrivals]) -> dict[int, Arrivals]:
@@ -164,7 +153,7 @@ class Waiting:
 
     def dump(self) -> dict[str, Any]:
         """Everything in it but `numbered`, as plain values and record batches."""
-        together = [self.arrivals(stream) for stream in range(len(self._parts))]
+        together = [runs.whole() for runs in self._runs]
         return {
             "parts": [None if each is None else each.dump() for each in together],
             "identities": None if self._identities is None else self._identities.dump(),
@@ -172,7 +161,10 @@ class Waiting:
 
     def load(self, dumped: Mapping[str, Any], binding: Binding) -> None:
         """Be what was dumped for the same query."""
-        self._parts = [[] if each is None else [Arrivals.load(each)] for each in dumped["parts"]]
+        self._runs = [SortedRuns() for _ in dumped["parts"]]
+        for runs, each in zip(self._runs, dumped["parts"], strict=True):
+            if each is not None:
+                runs.add(Arrivals.load(each))
         if dumped["identities"] is not None:
             self._identities = Identities(binding.key_kinds)
             self._identities.load(dumped["identities"])

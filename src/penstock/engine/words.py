@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.residual import evaluated
+from penstock.engine.residual import in_order
 from penstock.model.access import Equal
 from penstock.model.binding import Binding
 from penstock.state.arena import Flags, Words
@@ -45,7 +45,7 @@ def tuple_words(
                 of_path, present = np.where(present, of_path, 0), None
             keyed = _both(keyed, present)
         else:
-            values = evaluated(path.expression, lambda _, name: columns[name])
+            values = in_order(path.expression, lambda _, name: columns[name])
             of_path, present = order_words(values, "a side of a comparison in where=")
             ordered = _both(ordered, present)
         words.append(of_path)

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
+from typing import Final
 
 from penstock.model.key_terms import chosen_of, classes
 from penstock.model.predicate import (
@@ -27,6 +29,9 @@ from penstock.model.predicate import (
 )
 
 __all__ = ["Access", "Equal", "Ordered", "Relation", "Word", "access_paths"]
+
+_HUGE: Final = 1e300
+_FEW: Final = 4  # numbers added to one expression, each with a rounding
 
 
 @dataclass(frozen=True)
@@ -112,38 +117,51 @@ def _add_relations(
         if len(streams) != 2 or any(streams <= set(group) for group in groups):
             continue
         for left, right, op, epsilon in _ordered(predicate):
-            places, shifts = [], []
-            for expression in (left, right):
-                core, shift = _shifted(expression)
+            sides, shift = _split(left, right)
+            places = []
+            for core in sides:
                 (stream,) = {column.stream for column in core.columns}
                 word = Ordered(core)
                 if word not in words[stream]:
                     words[stream].append(word)
                 places.append((stream, words[stream].index(word)))
-                shifts.append(shift)
-            shift = shifts[1] - shifts[0]
             relations.append(Relation(places[0], places[1], op, epsilon, shift))
     return relations
 
 
-def _shifted(expression: Expression) -> tuple[Expression, float]:
-    """An expression as one without a number that is added to it, and this number.
+def _split(left: Expression, right: Expression) -> tuple[tuple[Expression, Expression], float]:
+    """Both sides without the numbers that are added to them, and what the right has more of these.
 
-    So both sides of `b.x BETWEEN a.x - 1 AND a.x + 1` are bounds on one word of a.
+    So both sides of `b.x BETWEEN a.x - 1 AND a.x + 1` are bounds on one word of a. But numbers that
+    nearly cancel out stay: floats are rounded where they are added, `a.x + 1e17 = b.x + 1e17` holds
+    for an x of 1 and one of 2, and bounds allow for a rounding only as large as the number.
     """
+    (one, own), (other, others) = _shifted(left), _shifted(right)
+    shift = sum(others) - sum(own)
+    numbers = [*own, *others]
+    if len(numbers) > _FEW or sum(map(abs, numbers)) > 2 * abs(shift):
+        return (left, right), 0.0
+    return (one, other), shift
+
+
+def _shifted(expression: Expression) -> tuple[Expression, list[float]]:
+    """An expression as one without numbers that are added to it, and these."""
     if isinstance(expression, Arithmetic) and expression.op in ("+", "-"):
         left, right = expression.left, expression.right
         if isinstance(right, Constant) and _is_number(right.value):
-            core, shift = _shifted(left)
-            return core, shift + (right.value if expression.op == "+" else -right.value)
+            core, numbers = _shifted(left)
+            value = float(right.value)
+            return core, [*numbers, value if expression.op == "+" else -value]
         if isinstance(left, Constant) and _is_number(left.value) and expression.op == "+":
-            core, shift = _shifted(right)
-            return core, shift + left.value
-    return expression, 0.0
+            core, numbers = _shifted(right)
+            return core, [*numbers, float(left.value)]
+    return expression, []
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it can be taken out of a sum; one that is huge may not even be a float."""
+    is_plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_plain and -_HUGE < value < _HUGE  # type: ignore[operator]  # int | float
 
 
 def _ordered(predicate: Predicate) -> list[tuple[Expression, Expression, str, float]]:
@@ -151,7 +169,7 @@ def _ordered(predicate: Predicate) -> list[tuple[Expression, Expression, str, fl
     if isinstance(predicate, Near):
         # The points are no further apart in any one column.
         return [
-            (left, right, "near", float(predicate.epsilon))
+            (left, right, "near", inf if predicate.epsilon > _HUGE else float(predicate.epsilon))
             for left, right in predicate.pairs
             if len({column.stream for column in left.columns | right.columns}) == 2
         ]

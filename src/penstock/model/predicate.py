@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 __all__ = [
@@ -82,7 +83,7 @@ class Near:
     """
 
     pairs: tuple[tuple[Expression, Expression], ...]
-    epsilon: float | int
+    epsilon: float | int | Decimal
     closed: bool = True
 
     @property

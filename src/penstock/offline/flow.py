@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from penstock.errors import PlanError
+from penstock.extras import extra
 from penstock.offline.holding import LARGEST_WORTH, Holding, held
 from penstock.state.arena import Words
 from penstock.state.jit import kernel
@@ -47,7 +48,8 @@ def best_by_flow(holding: Holding) -> Words:
         return holding.first.copy()
     if (held(holding, holding.end) <= holding.room).all():
         return holding.end.copy()
-    from ortools.graph.python import min_cost_flow  # takes a while to load
+    with extra("lab", "the exact optimum"):
+        from ortools.graph.python import min_cost_flow
 
     if int(holding.worth.max()) > LARGEST_WORTH:
         raise AssertionError("worths must be scaled")

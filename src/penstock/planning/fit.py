@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -53,16 +54,13 @@ def fitted(counts: Sequence[Sequence[float]], measured: Sequence[float]) -> Fit:
     counts: of each point. The first is what is fixed, and the second is kept if it is the same
     everywhere; so no two of the rest may be.
     """
-    from scipy.optimize import nnls  # half a second to import, and seldom needed
-
     table: _Numbers = np.array(counts, np.float64)
     costs: _Numbers = np.array(measured, np.float64)
     used = np.ones(table.shape[1], np.bool_)
     used[0] = bool(np.ptp(table[:, 1]) > 0)
     used &= (table > 0).any(axis=0)
-    found, _ = nnls(table[:, used] / costs[:, None], np.ones(len(costs)))
     weights = np.zeros(table.shape[1])
-    weights[used] = found
+    weights[used] = _not_below_zero(table[:, used] / costs[:, None])
     predicted = table @ weights
     spread = float(np.sum(np.square(costs - costs.mean())))
     missed = float(np.sum(np.square(costs - predicted)))
@@ -74,3 +72,21 @@ def fitted(counts: Sequence[Sequence[float]], measured: Sequence[float]) -> Fit:
         r_squared,
         bool(np.ptp(table[:, used], axis=0).any()),
     )
+
+
+def _not_below_zero(shares: _Numbers) -> _Numbers:
+    """The weights, none below zero, whose sum of shares is the nearest to one at all points.
+
+    Those above zero are what least squares gives for their columns alone. There are three columns
+    at most, so all choices of columns are tried.
+    """
+    points, columns = shares.shape
+    best, least = np.zeros(columns), float(points)
+    for size in range(1, columns + 1):
+        for chosen in map(list, combinations(range(columns), size)):
+            found = np.linalg.lstsq(shares[:, chosen], np.ones(points))[0]
+            missed = float(np.sum(np.square(shares[:, chosen] @ found - 1)))
+            if found.min() >= 0 and missed < least:
+                best, least = np.zeros(columns), missed
+                best[chosen] = found
+    return best

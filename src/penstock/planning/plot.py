@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import PlanError
+from penstock.extras import extra
 from penstock.model.plan import Index
 from penstock.planning.plan_costs import Indexes, PlanCosts
 from penstock.planning.rate_shift import rates_at
@@ -137,7 +138,8 @@ def _cheapest(costs: dict[tuple[str, str], float]) -> tuple[str, str]:
 
 
 def _figure(explanation: Explanation, lines: Lines) -> Any:
-    import plotly.graph_objects as go  # it takes a second to import
+    with extra("lab", "a plot"):
+        import plotly.graph_objects as go
 
     left, right = lines.streams
     winners = dict.fromkeys(

@@ -6,6 +6,7 @@ a refused batch changes nothing.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,14 +16,16 @@ import pyarrow.types as pt
 
 from penstock.engine.arrivals import Intake
 from penstock.engine.residual import bound
-from penstock.errors import InputError, SchemaError, TimestampError
+from penstock.errors import InputError, InputWarning, SchemaError, TimestampError
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
 from penstock.model.arrow_table import arrow_table
 from penstock.model.binding import Binding
 from penstock.model.query import Query
+from penstock.model.time_unit import likely_unit
+from penstock.runtime.amount import amount
 from penstock.state.storage import check_keepable, empty_array
 
-__all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in"]
+__all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in", "warn_of_unit"]
 
 # Years 1 to 9999, as Python's datetime and Spark have them, in microseconds.
 MIN_TS: Final = -62_135_596_800_000_000
@@ -69,7 +72,7 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
         data = as_table(data, name)
     batches = data.to_batches()
     if len(batches) > 1:
-        batches = data.combine_chunks().to_batches()
+        batches = _combined(data, name).to_batches()
     if len(batches) == 1:
         return batches[0]
     if not batches:
@@ -80,6 +83,18 @@ def _one_batch(data: Any, name: str) -> pa.RecordBatch:
         f"the batch for stream {name!r} holds more than 2 GiB of text in one column; "
         "push it in smaller pieces"
     )
+
+
+def _combined(table: pa.Table, name: str) -> pa.Table:
+    try:
+        return table.combine_chunks()
+    except pa.ArrowInvalid as error:
+        encoded = [field.name for field in table.schema if pt.is_dictionary(field.type)]
+        raise InputError(
+            f"the pieces of the batch for stream {name!r} cannot be put together: {error} Its "
+            f"dictionary-encoded columns are {encoded}; give them a larger index type, or push "
+            "the pieces one by one"
+        ) from error
 
 
 def as_table(data: Any, name: str) -> pa.Table:
@@ -131,7 +146,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
     array = batch.column(name)
     if array.null_count:
         raise TimestampError(
-            f"{where} has {array.null_count:,} nulls in {len(array):,} rows; "
+            f"{where} has {amount(array.null_count, 'null')} in {amount(len(array), 'row')}; "
             "filter them out, or fill them with the time of arrival"
         )
     values = np.frombuffer(array.buffers()[1] or b"", np.int64, len(array), 8 * array.offset)
@@ -161,3 +176,20 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
     elif unit != "us":
         values = values * _PER_UNIT_US[unit]
     return Intake(batch, values, low, high)
+
+
+def warn_of_unit(query: Query, stream: int, intake: Intake) -> None:
+    """Say so if a stream's first times are integers that look like seconds or milliseconds."""
+    column = query.streams[stream].time_column
+    if not len(intake.ts) or not pt.is_int64(intake.batch.schema.field(column).type):
+        return
+    unit = likely_unit(intake.earliest, intake.latest)
+    if unit is not None:
+        factor = {"seconds": "1,000,000", "milliseconds": "1,000"}[unit]
+        warnings.warn(
+            f"time column {column!r} of stream {query.names[stream]!r} lies in early 1970, from "
+            f"{intake.earliest} to {intake.latest}: integers are read as microseconds; if these "
+            f"are {unit}, multiply them by {factor}",
+            InputWarning,
+            stacklevel=3,
+        )

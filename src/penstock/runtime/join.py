@@ -31,7 +31,7 @@ from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
 from penstock.model.workload import Workload
 from penstock.runtime import snapshot
-from penstock.runtime.intake import MAX_TS, MIN_TS, take_in
+from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.observed import Recent, observed_workload
@@ -121,6 +121,9 @@ class Join:
         binding, intakes = take_in(self.query, self.driver.binding, given, instant_us)
         if binding is not self.driver.binding:
             self.driver.check_binding(binding)
+        for stream, intake in intakes.items():
+            if not self.counts[stream].arrived:
+                warn_of_unit(self.query, stream, intake)
         released = {
             stream: release(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
@@ -219,11 +222,16 @@ class Join:
         return self.query.names.index(stream)
 
     def finish(self) -> pa.Table:
-        """End all streams; what this brings out."""
+        """End all streams; what this brings out. The memory of what has expired is given back."""
         self._must_be_open("finish")
         self.clock.finish()
         self.finished = True
-        return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
+        return self._whole(self._end)
+
+    def _end(self) -> pa.Table:
+        results = self.waiting.run(self.driver, {}, self.clock.watermark)
+        self.driver.windows.give_back()
+        return results
 
     def keep_late(self, stream: int, late: pa.RecordBatch) -> None:
         """Keep late rows until they are asked for: under a limit in bytes, within a part of it."""

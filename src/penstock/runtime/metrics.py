@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
+from penstock.runtime.amount import amount
 
 __all__ = ["Metrics", "StreamMetrics", "shown_watermark", "time_text"]
 
@@ -42,10 +43,11 @@ class StreamMetrics:
 
     arrived: tuples pushed, late ones included. late: those behind the watermark.
     late_forgotten: late ones that `late()` can no longer give, because nobody asked in time.
-    keyless: tuples in time whose key is null or NaN; they meet nothing and are not kept. Also
-        those without a value that `where=` compares, unless they may come out alone
-    (unless they count as rows of a window of so many rows). filtered: tuples in time before
-    the begin of their window. waiting: tuples in time whose turn has not come.
+    keyless: tuples in time whose key has a null or a NaN in it; they meet nothing and are not
+    kept, unless they count as rows of their window. Without a key: those that lack a value which
+    links two streams by equality, or by order if they need neither wait nor come out alone.
+    filtered: tuples in time before the begin of their window, or for which a predicate over
+    their stream alone does not hold. waiting: tuples in time whose turn has not come.
     live: tuples in the window; with disorder also some that have expired behind one that
     came early, and can no longer match. expired: tuples that have left it.
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of
@@ -68,6 +70,23 @@ class StreamMetrics:
     shed: int = 0
     lost: int = 0
     unprobed: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """Tuples in time that are not in the window and have not been, in words: where there are
+        none, nothing."""
+        kinds = ((self.keyless, "without a key"), (self.filtered, "filtered out"))
+        return "".join(f", {count:,} {kind}" for count, kind in kinds if count)
+
+    def __str__(self) -> str:
+        waiting = f", {self.waiting:,} waiting" if self.waiting else ""
+        shed = f", {self.shed:,} shed" if self.shed else ""
+        unprobed = f"; {self.unprobed:,} not probed" if self.unprobed else ""
+        return (
+            f"{self.arrived:,} arrived: {self.late:,} late{self.left_out}{waiting}, "
+            f"{self.live:,} live, {self.expired:,} expired{shed}{unprobed}; "
+            f"watermark {_text(self.watermark)}"
+        )
 
 
 @dataclass(frozen=True)
@@ -121,16 +140,11 @@ class Metrics:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.produced:,} results, {self.late:,} late, {self.live:,} live tuples "
-            f"in {_size(self.bytes)}, watermark {_text(self.watermark)}"
+            f"{amount(self.produced, 'result')}, {self.late:,} late, "
+            f"{amount(self.live, 'live tuple')} in {_size(self.bytes)}, "
+            f"watermark {_text(self.watermark)}"
         ]
-        lines += [
-            f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "
-            f"{each.expired:,} expired, {f'{each.shed:,} shed, ' if each.shed else ''}"
-            f"{f'{each.unprobed:,} not probed, ' if each.unprobed else ''}"
-            f"watermark {_text(each.watermark)}"
-            for name, each in self.streams.items()
-        ]
+        lines += [f"  {name}: {each}" for name, each in self.streams.items()]
         if self.shed or self.unprobed:
             lines.insert(1, self._shed_text())
         return "\n".join(lines)
@@ -142,12 +156,12 @@ class Metrics:
         return f"about {self.recall:.1%} ({low:.1%} to {high:.1%})"
 
     def _shed_text(self) -> str:
-        shed = f"{self.shed:,} {'tuple' if self.shed == 1 else 'tuples'} shed"
+        shed = f"{amount(self.shed, 'tuple')} shed"
         if self.unprobed and self.shed < self.unprobed:  # else they are among the shed
             shed = f"{self.unprobed:,} not probed" + (f", {shed}" if self.shed else "")
         if self.lost is None or self.recall is None:
             return f"  {shed}; what is lost is not counted"
-        told = f"{self.lost:,} results lost"
+        told = f"{amount(self.lost, 'result')} lost"
         if self.lost_interval is not None:
             low, high = self.lost_interval
             told = f"about {told} ({low:,} to {high:,})"

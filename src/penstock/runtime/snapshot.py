@@ -93,10 +93,7 @@ def save(join: Join) -> bytes:
         sections[f"late {name}"] = join.late_rows[stream].table(schema)
         waiting = join.waiting.arrivals(stream)
         if waiting is not None:
-            columns = [
-                as_given(waiting.columns[field.name], field.type).cast(field.type) for field in kept
-            ]
-            sections[f"waiting {name}"] = pa.Table.from_arrays(columns, schema=kept)
+            sections[f"waiting {name}"] = pa.Table.from_batches(_waiting(waiting, kept), kept)
             sections[f"due {name}"] = pa.table({"ts": waiting.ts})
     shedder = join.driver.shedder
     if shedder is not None:
@@ -120,6 +117,19 @@ def _taken(payload: Payload, schema: pa.Schema, live: Words) -> Iterator[pa.Reco
         return pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return in_pieces(live, batch)
+
+
+def _waiting(waiting: Arrivals, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of tuples that wait, in as many batches as their types need."""
+
+    def batch(rows: Words) -> pa.RecordBatch:
+        some = waiting if len(rows) == len(waiting) else waiting.take(rows)
+        columns = [
+            as_given(some.columns[field.name], field.type).cast(field.type) for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return in_pieces(np.arange(len(waiting)), batch)
 
 
 def load(join: Join, data: bytes) -> None:

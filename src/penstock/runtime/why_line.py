@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import isnan
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from penstock.engine.padding import microseconds
 from penstock.state.arena import Flags, Words
@@ -20,13 +23,14 @@ from penstock.state.arena import Flags, Words
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
 
-__all__ = ["Line", "line_of"]
+__all__ = ["Line", "line_of", "same_values"]
 
 
 @dataclass(frozen=True)
 class Line:
     """ts: event times. places: among the arrivals of all streams, where these are counted.
-    live: how many of them are in the window. columns: of those asked for, the ones kept."""
+    live: how many of them are in the window. columns: of those asked for, the ones kept, in kept
+    types."""
 
     ts: Words
     places: Words
@@ -38,10 +42,7 @@ class Line:
         same = np.ones(len(self.ts), np.bool_)
         for name, value in row.items():
             if name in self.columns:
-                wanted = value[0].as_py()
-                same &= np.array(
-                    [each == wanted for each in self.columns[name].to_pylist()], np.bool_
-                )
+                same &= same_values(self.columns[name], value)
         return same
 
     def index(self, ts: int | None, row: Mapping[str, pa.Array]) -> int | None:
@@ -55,6 +56,45 @@ class Line:
         return self.live + int(waiting[0]) if len(waiting) else None
 
 
+# What Arrow has no comparison for.
+_UNCOMPARED: Final = (
+    pt.is_nested,
+    pt.is_float16,
+    pt.is_interval,
+    lambda data_type: isinstance(data_type, pa.BaseExtensionType),
+)
+
+
+def same_values(column: pa.Array, value: pa.Array) -> Flags:
+    """Which values of a column are the one given, both in kept types: null is null, and NaN is NaN,
+    for it is a tuple that is looked for, and not what it equals."""
+    if pt.is_dictionary(column.type):
+        column, value = column.dictionary_decode(), value.dictionary_decode()
+    if not value[0].is_valid:
+        null: Flags = column.is_null().to_numpy(zero_copy_only=False)
+        return null
+    if any(test(column.type) for test in _UNCOMPARED):
+        wanted = value[0].as_py()
+        return np.array([_is_same(each, wanted) for each in column.to_pylist()], np.bool_)
+    same = pc.fill_null(pc.equal(column, value[0]), False)
+    if pt.is_floating(column.type) and isnan(value[0].as_py()):
+        same = pc.fill_null(pc.is_nan(column), False)
+    flags: Flags = same.to_numpy(zero_copy_only=False)
+    return flags
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Equality at any depth, where NaN is NaN."""
+    if isinstance(one, float | np.floating) and isinstance(other, float | np.floating):
+        return bool(one == other or (isnan(one) and isnan(other)))
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        pairs = zip(one, other, strict=False)
+        return len(one) == len(other) and all(_is_same(*pair) for pair in pairs)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_is_same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
 def line_of(join: Join, stream: int, names: Collection[str]) -> Line:
     """That of a stream, with its columns of these names."""
     query, windows = join.query, join.driver.windows
@@ -64,7 +104,12 @@ def line_of(join: Join, stream: int, names: Collection[str]) -> Line:
     columns: dict[str, list[pa.Array]] = {}
     places = inside
     if payload is not None:
-        columns = {name: [payload.take(name, live)] for name in names if name in payload.columns}
+        positions = payload.positions(live)
+        columns = {
+            name: [payload.columns[name].take(live, positions)]
+            for name in names
+            if name in payload.columns
+        }
         if query.counts_arrivals:  # the windows have places for times
             inside = microseconds(payload.take(query.streams[stream].time_column, live))
     ts = [inside]

@@ -17,6 +17,7 @@ import pyarrow as pa
 from penstock.engine.words import tuple_words
 from penstock.model.access import Equal
 from penstock.runtime.metrics import time_text
+from penstock.runtime.why_line import same_values
 from penstock.shedding.ghosts import levels
 from penstock.shedding.saved import save_ghosts
 from penstock.shedding.shedder import Shedder
@@ -86,9 +87,7 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
     same = ghosts["ts"].to_numpy() == ts
     for name, value in row.items():
         if f"column {name}" in ghosts.column_names:
-            wanted = value[0].as_py()
-            kept = ghosts[f"column {name}"].to_pylist()
-            same &= np.array([each == wanted for each in kept], np.bool_)
+            same &= same_values(as_kept(ghosts[f"column {name}"].combine_chunks()), value)
     paths = binding.query.access.words[stream]
     wanted_columns = {
         name
@@ -100,7 +99,7 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
         )
     }
     if wanted_columns <= set(row):
-        words, *_ = tuple_words(binding, stream, {n: as_kept(a) for n, a in row.items()}, 1)
+        words, *_ = tuple_words(binding, stream, row, 1)
         for number in range(len(paths)):
             same &= ghosts[f"word {number}"].to_numpy() == words[number, 0]
     found = np.flatnonzero(same)

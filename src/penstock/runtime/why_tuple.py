@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
@@ -19,12 +20,12 @@ from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
 from penstock.runtime.intake import event_times
-from penstock.runtime.why_line import Line, line_of
+from penstock.runtime.why_line import Line, line_of, same_values
 from penstock.runtime.why_shed import Shed, is_unprobed, may_be_forgotten, shed_of
 from penstock.runtime.why_where import passes_filters, where_columns
 from penstock.state.arena import Flags
 from penstock.state.keys import as_kind, key_words
-from penstock.state.storage import as_kept
+from penstock.state.storage import as_kept, kept_type
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
@@ -57,9 +58,9 @@ class Described:
     """A tuple as the user describes it, and what became of it.
 
     number: which stream it is of. ts: None if it had the time of its arrival, and is no longer
-    there to tell it. row: an array of one value for each column. line: what there is of its
-    stream. index: where it is in that, None if it is not. of_key: which there have its key.
-    shed: what is known of it, if it was.
+    there to tell it. row: an array of one value for each column, in kept types. line: what there
+    is of its stream. index: where it is in that, None if it is not. of_key: which there have its
+    key. shed: what is known of it, if it was.
     """
 
     stream: str
@@ -138,7 +139,7 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
         )
     try:
         arrays = {
-            column: pa.array([value], None if schema is None else schema.field(column).type)
+            column: _one_value(value, None if schema is None else schema.field(column).type)
             for column, value in row.items()
         }
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -195,8 +196,7 @@ def _has_values(binding: Binding, stream: int, arrays: Mapping[str, pa.Array]) -
     }
     if binding.schemas[stream] is None or not wanted <= set(arrays):
         return True
-    kept = {name: as_kept(arrays[name]) for name in wanted}
-    _, keyed, ordered = tuple_words(binding, stream, kept, 1)
+    _, keyed, ordered = tuple_words(binding, stream, arrays, 1)
     return all(flags is None or bool(flags[0]) for flags in (keyed, ordered))
 
 
@@ -248,9 +248,21 @@ def _event_time(join: Join, stream: int, row: Mapping[str, pa.Array]) -> int:
 
 
 def _is_late(join: Join, stream: int, row: Mapping[str, pa.Array]) -> bool:
-    table = join.late_rows[stream].table(join.driver.binding.schemas[stream])
-    wanted = {column: value[0].as_py() for column, value in row.items()}
-    return any(
-        all(late[column] == value for column, value in wanted.items())
-        for late in table.select(list(wanted)).to_pylist()
-    )
+    for batch in join.late_rows[stream].batches:
+        same = np.ones(len(batch), np.bool_)
+        for column, value in row.items():
+            same &= same_values(as_kept(batch.column(column)), value)
+        if same.any():
+            return True
+    return False
+
+
+def _one_value(value: Any, data_type: pa.DataType | None) -> pa.Array:
+    """A value as a column of one row, in the type that such columns are kept as."""
+    if data_type is None:
+        return as_kept(pa.array([value]))
+    kept = kept_type(data_type)
+    if isinstance(kept, pa.BaseExtensionType):
+        storage = pa.array([value], kept.storage_type)
+        return pa.ExtensionArray.from_storage(kept, storage)
+    return pa.array([value], kept)

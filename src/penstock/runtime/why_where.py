@@ -11,11 +11,12 @@ from penstock.model.binding import Binding
 from penstock.model.predicate import Predicate
 from penstock.model.predicate_text import column_text, predicate_text
 from penstock.model.query import Query
-from penstock.state.storage import as_kept
 
 __all__ = ["passes_filters", "told_of", "where_columns"]
 
-Rows = Mapping[int, Mapping[str, pa.Array]]  # one row of each stream given, by column
+Rows = Mapping[
+    int, Mapping[str, pa.Array]
+]  # one row of each stream given, by column, in kept types
 
 
 def where_columns(query: Query, stream: int, given: Collection[int]) -> list[str]:
@@ -62,6 +63,6 @@ def _over(query: Query, given: Collection[int]) -> Sequence[Predicate]:
 
 def _holds(binding: Binding, predicate: Predicate, rows: Rows) -> bool:
     def column(stream: int, name: str) -> pa.Array:
-        return as_kept(rows[stream][name])
+        return rows[stream][name]
 
     return bool(holds(predicate, column, 1, binding.schemas)[0])

@@ -57,8 +57,8 @@ def loss_of(shedder: Shedder, produced: int) -> Loss:
 
 
 def interval_of(estimate: float, variance: float) -> tuple[float, float]:
-    """Wilson's interval for an estimate: all numbers from which it is a few standard deviations away
-    at most, where the variance is in proportion to the number. An estimate that is too low has too
+    """Wilson's interval for an estimate: the numbers from which it is a few standard deviations
+    away at most, where the variance is in proportion to the number. An estimate too low has too
     low a variance beside it: the plain interval around it then misses the truth."""
     if estimate <= 0.0:
         return 0.0, 0.0

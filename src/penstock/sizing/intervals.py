@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from penstock.sizing.sample import Floats
+from penstock.sizing.student import student_quantile
 
 __all__ = ["Interval", "jackknife", "memory_at", "recall_at"]
 
@@ -30,12 +31,10 @@ def jackknife(
     of the whole the sample is. by_factor: what differs is a factor. known_to: how well they could
     be told if there were no chance in it.
     """
-    from scipy.special import stdtrit  # of Student's distribution; it takes a while to import
-
     values = np.log(np.maximum(estimates, 1e-9)) if by_factor else estimates
     groups = len(values) - 1
     deviation = np.sqrt((groups - 1) * np.mean((values[1:] - values[1:].mean()) ** 2))
-    half = stdtrit(groups - 1, (1 + _CONFIDENCE) / 2) * deviation * np.sqrt(1 - share)
+    half = student_quantile(groups - 1, _CONFIDENCE) * deviation * np.sqrt(1 - share)
     half = np.hypot(half, known_to)
     low, high = values[0] - half, values[0] + half
     return (float(np.exp(low)), float(np.exp(high))) if by_factor else (float(low), float(high))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import PlanError
+from penstock.extras import extra
 from penstock.sizing.ceiling import Ceiling
 from penstock.sizing.policy_curve import Curve
 from penstock.sizing.sizing import Sizing
@@ -39,7 +40,8 @@ def write_plot(sizing: Sizing, path: Path) -> Path:
 
 
 def _figure(sizing: Sizing) -> Any:
-    import plotly.graph_objects as go  # it takes a second to import
+    with extra("lab", "a plot"):
+        import plotly.graph_objects as go
 
     figure = go.Figure()
     for recall in sizing.recalls:

@@ -20,7 +20,7 @@ guest, in blobs of their own. A history needs no guests: what it meets in itself
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -31,7 +31,10 @@ import pyarrow.compute as pc
 
 from penstock.model.binding import Binding
 from penstock.runtime.intake import event_times, fit
+from penstock.spark.blobs import blob_schema, write_blobs
 from penstock.spark.bucket_count import BucketCount
+from penstock.spark.kernels import take_distributed
+from penstock.spark.worker_errors import plain_errors
 from penstock.state.arena import Words
 from penstock.state.contents import row_hashes
 from penstock.state.keys import key_words
@@ -41,19 +44,10 @@ __all__ = [
     "BLOB",
     "PACKED",
     "Packer",
-    "Parts",
-    "blob_schema",
     "in_schema",
-    "read_blob",
-    "read_blobs",
-    "tick_time",
-    "write_blobs",
 ]
 
 PACKED_BYTES: Final = 8 << 20
-# Java's garbage collector keeps what is larger than half a region, 1 MB or less, apart from the
-# rest, and its heap grows for it: blobs are cut so that they stay below.
-BLOB_BYTES: Final = 400 << 10
 
 # A packed row: which bucket and stream, and the rows, with a null for time; or in a tick the
 # greatest event time, with a null for data; in that of a history, the same in microseconds.
@@ -73,49 +67,6 @@ _MULTIPLIERS: Final = (np.uint64(0xD6E8_FEB8_6659_FD93), np.uint64(0xC2B2_AE3D_2
 _HALF: Final = np.uint64(32)
 
 Blob = tuple[int, int, int | None, bytes | None]  # a packed row
-Parts = dict[int, list[pa.RecordBatch]]  # rows by stream
-
-
-def blob_schema(binding: Binding, stream: int) -> pa.Schema:
-    """The columns of a stream's blobs: what its window keeps, and its time."""
-    schema = binding.schemas[stream]
-    assert schema is not None, "on Spark every stream's schema is known"
-    time = binding.query.streams[stream].time_column
-    names = binding.kept[stream]
-    names = names if time in names else (*names, time)
-    return pa.schema([schema.field(name) for name in names])
-
-
-def write_blobs(batch: pa.RecordBatch) -> Iterator[bytes]:
-    """The bytes of a record batch, without its schema, in pieces of a size that Java likes."""
-    count = max(1, len(batch) * BLOB_BYTES // max(batch.nbytes, 1))
-    for begin in range(0, len(batch), count):
-        yield batch[begin : begin + count].serialize().to_pybytes()
-
-
-def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
-    """The record batch of such bytes, which it shares."""
-    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
-
-
-def read_blobs(
-    schemas: Sequence[pa.Schema], streams: Iterable[int], data: Iterable[bytes | None]
-) -> tuple[Parts, Parts]:
-    """Packed rows that came to a bucket: those that stay in it, and its guests. Ticks are for
-    Spark's watermark, and are left out."""
-    home: Parts = {}
-    guests: Parts = {}
-    for stream, blob in zip(streams, data, strict=True):
-        if blob is None:
-            continue
-        of_kind, number = (home, stream) if stream >= 0 else (guests, ~stream)
-        of_kind.setdefault(number, []).append(read_blob(blob, schemas[number]))
-    return home, guests
-
-
-def tick_time(data: bytes) -> int:
-    """The time in the tick of a history; pandas would have it in the session's zone."""
-    return int.from_bytes(data, "little", signed=True)
 
 
 @dataclass(frozen=True)
@@ -128,6 +79,7 @@ class Packer:
     tick_all: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        take_distributed()
         waiting: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
@@ -144,8 +96,9 @@ class Packer:
         name = self.binding.query.names[self.stream]
         schema = self.binding.schemas[self.stream]
         rows = pa.concat_batches([in_schema(batch, schema) for batch in batches])
-        rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
-        ts = event_times(self.binding.query, self.stream, rows).ts
+        with plain_errors():  # of rows that are refused
+            rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
+            ts = event_times(self.binding.query, self.stream, rows).ts
         if not len(rows):
             return
         blobs: list[Blob] = []

@@ -15,11 +15,8 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
-from penstock.spark.bucket import Bucket, Step
-from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import HotState, ProcessMemory
-from penstock.spark.mapped import MappedFiles
-from penstock.spark.packing import (
+from penstock.spark.blobs import (
+    RESULT,
     Parts,
     blob_schema,
     read_blob,
@@ -27,9 +24,15 @@ from penstock.spark.packing import (
     tick_time,
     write_blobs,
 )
+from penstock.spark.bucket import Bucket, Step
+from penstock.spark.bucket_count import BucketCount
+from penstock.spark.hot import HotState, ProcessMemory
+from penstock.spark.kernels import take_distributed
+from penstock.spark.mapped import MappedFiles
 from penstock.spark.scratch import Place
+from penstock.spark.worker_errors import plain_errors
 
-__all__ = ["COUNTERS", "OUTPUT", "RESULT", "JoinProcessor", "horizon_ms"]
+__all__ = ["COUNTERS", "OUTPUT", "JoinProcessor", "horizon_ms"]
 
 # A row of the operator's output: joined rows, or the late rows of one stream, and the
 # counters of the bucket in this batch, in its first row only.
@@ -38,7 +41,6 @@ OUTPUT: Final = (
     "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint, "
     "lost double, lost_variance double, shed bigint, ghosts bigint, unprobed bigint"
 )
-RESULT: Final = -1  # in place of a stream: joined rows
 
 _NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
 COUNTERS: Final = tuple(_NAMES[2:])
@@ -114,7 +116,8 @@ class JoinProcessor(StatefulProcessor):
             else:
                 newest[stream] = max(newest.get(stream, BEGINNING), tick_time(data))
         self._store.spark_ms = timerValues.getCurrentWatermarkInMs()
-        self._bucket_worker().begin(self._store, batches, newest)
+        with plain_errors():
+            self._bucket_worker().begin(self._store, batches, newest)
 
     def handleExpiredTimer(  # Spark's name
         self,
@@ -123,7 +126,8 @@ class JoinProcessor(StatefulProcessor):
         expiredTimerInfo: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
         watermark = self._watermark(timerValues)
-        step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
+        with plain_errors():
+            step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
         if step is None:
             return
         has_lost = bool(step.lost or step.lost_variance or step.shed)
@@ -138,7 +142,8 @@ class JoinProcessor(StatefulProcessor):
     def _stepped(self, key: Any, parts: tuple[Parts, Parts], timers: Any) -> Iterator[pd.DataFrame]:
         home, guests = parts
         watermark = self._watermark(timers)
-        step = self._bucket_worker().step(str(key[0]), self._store, home, watermark, guests)
+        with plain_errors():
+            step = self._bucket_worker().step(str(key[0]), self._store, home, watermark, guests)
         yield from self._output(step)
 
     def _watermark(self, timers: Any) -> int:
@@ -149,6 +154,7 @@ class JoinProcessor(StatefulProcessor):
 
     def _bucket_worker(self) -> Bucket:
         if self._bucket is None:  # not in init, which also runs on the driver
+            take_distributed()
             hot = _hot_state(self._place)
             division = (self._buckets.here(), self._buckets.partitions_here())
             self._bucket = Bucket(self._binding, self._plan, hot, division)

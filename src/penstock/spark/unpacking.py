@@ -11,8 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.model.binding import Binding
-from penstock.spark.packing import blob_schema, read_blob
-from penstock.spark.processor import RESULT
+from penstock.spark.blobs import RESULT, blob_schema, read_blob
 
 __all__ = ["KIND", "Unpacker", "output_schema"]
 

@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from penstock.model.query import MAX_STREAMS
 from penstock.state.budget import BUDGET, SHARE, TABLE
-from penstock.state.jit import kernel
+from penstock.state.jit import asks_type, kernel
 
 __all__ = [
     "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MET", "MUTE", "PATH", "RANKS",
@@ -242,13 +242,13 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
     )
 
 
-@kernel
+@asks_type("general", is_none=True)
 def is_plain(state: State) -> bool:
     """Whether nothing is asked for but the key: known when kernels are compiled."""
     return state.general is None
 
 
-@kernel
+@asks_type("limited", is_none=False)
 def has_budget(state: State) -> bool:
     """Whether memory is limited: known when kernels are compiled."""
     return state.limited is not None

@@ -5,6 +5,9 @@ time, not truth. Where tuples are counted by key that is too late: a window of s
 key must know at once which key a tuple has. There each hash is checked against the first key
 that had it, and a key that finds it taken by another goes to the next word.
 
+Words stand in sorted levels, each more than twice as long as the one after it, so that new keys
+are not sorted in among all that are there.
+
 Keys of all streams are registered, and forgotten when no tuple has them any more. But once a
 key has gone past another's word, none is forgotten: a word that became free again would give
 it a second identity.
@@ -13,11 +16,12 @@ it a second identity.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from penstock.model.keys import KeyKind
 from penstock.state.arena import Flags, Words
@@ -29,81 +33,126 @@ _FEW: Final = 1 << 12
 _STEP: Final = np.int64(-7046029254386353131)  # odd, so that following it comes to every word
 
 
+class _Level(NamedTuple):
+    """Words, sorted, and a row of key columns for each of them."""
+
+    words: Words
+    keys: list[pa.Array]
+
+    def find(self, words: Words) -> tuple[Words, Flags]:
+        """Where words are in it, and which are."""
+        places = np.minimum(np.searchsorted(self.words, words), len(self.words) - 1)
+        return places, self.words[places] == words
+
+
 class Identities:
-    """The words of registered keys, sorted, and a row of key columns for each of them."""
+    """The words of registered keys; each is in one level."""
 
     def __init__(self, kinds: Sequence[KeyKind]) -> None:
         self._kinds = kinds
-        self._words: Words = np.empty(0, np.int64)
-        self._keys: list[pa.Array] = []
+        self._levels: list[_Level] = []
         self._moved_on = False
         self._many = _FEW
 
     @property
     def is_crowded(self) -> bool:
         """Whether it is time to forget some."""
-        return not self._moved_on and len(self._words) > self._many
+        return not self._moved_on and self._count > self._many
+
+    @property
+    def _count(self) -> int:
+        return sum(len(level.words) for level in self._levels)
 
     def words(self, columns: Sequence[pa.Array], hashes: Words, present: Words) -> Words:
         """The word of each key, whose hashes are given; `present` are the rows that have one."""
-        keys = [as_kind(column, kind) for column, kind in zip(columns, self._kinds, strict=True)]
+        keys = [
+            _without_zone(as_kind(column, kind))
+            for column, kind in zip(columns, self._kinds, strict=True)
+        ]
         words: Words = hashes.copy()
         open_rows = present
         while len(open_rows):
             tried = words[open_rows]
             here = [key.take(pa.array(open_rows)) for key in keys]
             self._register(tried, here)
-            places, _ = self._find(tried)
-            open_rows = open_rows[~self._equal(here, places)]
+            open_rows = open_rows[~self._equal(tried, here)]
             words[open_rows] += _STEP
             self._moved_on |= len(open_rows) > 0
         return words
 
     def forget_all_but(self, words: Words) -> None:
         """Keep only the keys of these words."""
-        kept = np.flatnonzero(np.isin(self._words, words))
-        self._words = self._words[kept]
-        self._keys = [key.take(pa.array(kept)) for key in self._keys]
+        everything = self._merged(self._levels)
+        if everything is None:
+            return
+        kept = np.flatnonzero(np.isin(everything.words, words))
+        keys = [key.take(pa.array(kept)) for key in everything.keys]
+        self._levels = [_Level(everything.words[kept], keys)] if len(kept) else []
         self._many = max(_FEW, 2 * len(kept))
 
     def dump(self) -> dict[str, Any]:
         """Everything in it, as plain values and a record batch."""
-        names = [str(number) for number in range(len(self._keys))]
-        keys = pa.RecordBatch.from_arrays([pa.array(self._words), *self._keys], ["word", *names])
+        whole = self._merged(self._levels)
+        self._levels = [] if whole is None else [whole]
+        keys = None
+        if whole is not None:
+            names = ["word", *(str(number) for number in range(len(whole.keys)))]
+            keys = pa.RecordBatch.from_arrays([pa.array(whole.words), *whole.keys], names)
         return {"keys": keys, "moved_on": self._moved_on, "many": self._many}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Be what was dumped for keys of the same kinds."""
-        words, *self._keys = dumped["keys"].columns
-        self._words = words.to_numpy()
+        self._levels = []
+        if dumped["keys"] is not None:
+            words, *keys = dumped["keys"].columns
+            self._levels = [_Level(words.to_numpy(), [_without_zone(key) for key in keys])]
         self._moved_on, self._many = dumped["moved_on"], dumped["many"]
-
-    def _find(self, words: Words) -> tuple[Words, Flags]:
-        """Where words are among the registered, and which are."""
-        places = np.searchsorted(self._words, words)
-        inside = np.minimum(places, max(len(self._words) - 1, 0))
-        known = self._words[inside] == words if len(self._words) else np.zeros(len(words), np.bool_)
-        return inside, known
 
     def _register(self, words: Words, keys: Sequence[pa.Array]) -> None:
         """Give words that are free to the first key that asks for them."""
-        _, known = self._find(words)
+        known = np.zeros(len(words), np.bool_)
+        for level in self._levels:
+            known |= level.find(words)[1]
         new, first = np.unique(words[~known], return_index=True)
         if not len(new):
             return
         rows = pa.array(np.flatnonzero(~known)[first])
-        order = np.argsort(np.concatenate([self._words, new]), kind="stable")
-        self._words = np.concatenate([self._words, new])[order]
-        added = [key.take(rows) for key in keys]
-        if self._keys:
-            added = [
-                pa.concat_arrays([old, key]) for old, key in zip(self._keys, added, strict=True)
-            ]
-        self._keys = [key.take(pa.array(order)) for key in added]
+        self._levels.append(_Level(new, [key.take(rows) for key in keys]))
+        levels = self._levels
+        while len(levels) > 1 and len(levels[-2].words) <= 2 * len(levels[-1].words):
+            merged = self._merged(levels[-2:])
+            assert merged is not None, "there are two"
+            levels[-2:] = [merged]
 
-    def _equal(self, keys: Sequence[pa.Array], places: Words) -> Flags:
-        equal = np.ones(len(places), np.bool_)
-        for key, registered in zip(keys, self._keys, strict=True):
-            same = pc.equal(key, registered.take(pa.array(places)))
-            equal &= same.to_numpy(zero_copy_only=False).astype(np.bool_)
+    @staticmethod
+    def _merged(levels: Sequence[_Level]) -> _Level | None:
+        """All of these as one; None if there are none."""
+        if len(levels) < 2:
+            return levels[0] if levels else None
+        words = np.concatenate([level.words for level in levels])
+        order = np.argsort(words, kind="stable")
+        keys = [
+            pa.concat_arrays(parts).take(pa.array(order))
+            for parts in zip(*(level.keys for level in levels), strict=True)
+        ]
+        return _Level(words[order], keys)
+
+    def _equal(self, words: Words, keys: Sequence[pa.Array]) -> Flags:
+        """Which keys are the ones that were registered for their words."""
+        equal = np.zeros(len(words), np.bool_)
+        for level in self._levels:
+            places, known = level.find(words)
+            rows = np.flatnonzero(known)
+            if not len(rows):
+                continue
+            same = np.ones(len(rows), np.bool_)
+            for key, registered in zip(keys, level.keys, strict=True):
+                alike = pc.equal(key.take(pa.array(rows)), registered.take(pa.array(places[rows])))
+                same &= alike.to_numpy(zero_copy_only=False).astype(np.bool_)
+            equal[rows] = same
         return equal
+
+
+def _without_zone(key: pa.Array) -> pa.Array:
+    """Instants of streams whose zones differ must stand in one column: as their integers."""
+    return key.view(pa.int64()) if pt.is_timestamp(key.type) else key

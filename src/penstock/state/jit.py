@@ -1,8 +1,8 @@
 """The one way to make a kernel.
 
-Kernels are compiled once per machine and kept in a private directory of the user's cache.
-Numba looks only at a kernel's own file when it decides whether cached code is still good,
-not at the kernels it calls; so the directory carries a fingerprint of all kernel sources.
+Kernels are compiled once per machine (`compiler`) and kept in a private directory of the user's
+cache (`kernel_files`). Compiled code is good for the sources of all kernels, not only for its own:
+the directory carries a fingerprint of them. `kernel_pack` brings it to other machines.
 Kernels never allocate and never raise: they return a status, and the caller makes room.
 """
 
@@ -11,28 +11,39 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import platform
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-__all__ = ["announce_compilation", "entry_point", "kernel", "kernel_cache", "outlined"]
+from penstock.state.compiler import Kernel, TypeQuestion
+from penstock.state.kernel_files import KernelCache
+
+__all__ = [
+    "announce_compilation",
+    "asks_type",
+    "entry_point",
+    "kernel",
+    "kernel_cache",
+    "outlined",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _KEPT_CACHES: Final = 4
+_ENTRY_POINTS: Final[dict[Hashable, Any]] = {}  # by kernel and form of its arguments
 
 
 @functools.cache
 def kernel_cache() -> Path | None:
     """The directory of compiled kernels, made if need be; None where none can be made."""
-    # The path, because numba looks for the kernels of one path only.
-    made_by = f"{numba.__version__} {sys.version} {_PACKAGE}"
+    made_by = f"{numba.__version__} {sys.implementation.cache_tag} {platform.python_version()}"
     fingerprint = hashlib.sha256(made_by.encode())
     for package in ("state", "stats", "shedding", "engine", "offline"):
         for source in sorted(_PACKAGE.glob(f"{package}/**/*.py")):
@@ -70,7 +81,7 @@ def announce_compilation(joins: str) -> None:
     if numba.config.DISABLE_JIT or (cache and (cache / f"for {joins}").exists()):
         return
     print(
-        f"penstock: compiling kernels for {joins}, once: up to a minute",
+        f"penstock: compiling kernels for {joins}, once: 10 to 40 seconds",
         file=sys.stderr,
         flush=True,
     )
@@ -86,6 +97,12 @@ def kernel(function: _Function) -> _Function:
     real call costs more than most kernels do.
     """
     return _compiled(function, inlined=True)
+
+
+def asks_type(field: str, *, is_none: bool) -> Callable[[_Function], _Function]:
+    """A kernel that says whether a field of its argument is None, or is not: when kernels are
+    compiled, and what stands behind it is left out where it is not so."""
+    return lambda function: _compiled(function, True, TypeQuestion(field, is_none))
 
 
 def outlined(function: _Function) -> _Function:
@@ -104,30 +121,39 @@ def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
     """
     if not isinstance(compiled, Dispatcher):
         return compiled  # a plain function, without the JIT, or around a kernel that is timed
-    dispatcher: Any = compiled
-    types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
-    code: _Function = dispatcher.compile(types)
+    # To work out the types of an arena takes longer than a small batch: once is enough.
+    key = (compiled, _form(arguments))
+    if key not in _ENTRY_POINTS:
+        dispatcher: Any = compiled
+        types = tuple(dispatcher.typeof_pyval(each) for each in arguments)
+        _ENTRY_POINTS[key] = dispatcher.compile(types)
+    code: _Function = _ENTRY_POINTS[key]
     return code
 
 
-def _compiled(function: _Function, inlined: bool) -> _Function:
+def _form(argument: Any) -> Hashable:
+    """All that numba's type of an argument depends on."""
+    if isinstance(argument, tuple):
+        return (type(argument), *map(_form, argument))
+    if isinstance(argument, np.ndarray):
+        flags = argument.flags
+        layout = (flags.c_contiguous, flags.f_contiguous, flags.aligned, flags.writeable)
+        return (argument.dtype, argument.ndim, layout)
+    if isinstance(argument, int):
+        return (type(argument), -(1 << 63) <= argument < 1 << 63)  # more is unsigned to numba
+    return (type(argument), getattr(argument, "dtype", None))
+
+
+def _compiled(
+    function: _Function, inlined: bool, question: TypeQuestion | None = None
+) -> _Function:
     if numba.config.DISABLE_JIT:
         return _quiet(function)
+    compiled = Kernel(function, inlined, question)
     cache = kernel_cache()
-    users = numba.config.CACHE_DIR
-    try:
-        # Only while a kernel is made: other functions of this process have their own place.
-        numba.config.CACHE_DIR = str(cache or users)
-        compiled: _Function = numba.njit(
-            cache=cache is not None,
-            nogil=True,
-            error_model="numpy",
-            _nrt=False,
-            forceinline=inlined,
-        )(function)
-    finally:
-        numba.config.CACHE_DIR = users
-    return compiled
+    if cache is not None:
+        compiled.keep_in(KernelCache(function, cache))
+    return cast(_Function, compiled)
 
 
 def _quiet(function: _Function) -> _Function:

@@ -3,13 +3,15 @@
 Arrow cannot take rows of text and binary views, at any depth: they are kept as their large
 counterparts. Run-end encoding is undone. So is dictionary encoding, or a window would keep
 every value that ever was in a dictionary; ordered dictionaries are left alone, since their
-order is a part of the type. All come out again as they came in.
+order is a part of the type, but for the numbers of their values: these have 64 bits, so that the
+values of many batches have room beside each other. All come out again as they came in.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -47,6 +49,8 @@ def kept_type(data_type: pa.DataType) -> pa.DataType:
         return pa.large_binary()
     if pt.is_run_end_encoded(data_type) or _is_decoded(data_type):
         return kept_type(data_type.value_type)
+    if pt.is_dictionary(data_type):
+        return pa.dictionary(pa.int64(), data_type.value_type, data_type.ordered)
     if isinstance(data_type, pa.BaseExtensionType):
         storage = kept_type(data_type.storage_type)
         return data_type if storage == data_type.storage_type else storage
@@ -81,6 +85,8 @@ def _is_decoded(data_type: pa.DataType) -> bool:
 
 
 def _kept_field(field: pa.Field) -> pa.Field:
+    if pt.is_dictionary(field.type) and not _is_decoded(field.type):
+        return field  # Arrow cannot number its values anew inside of another type
     return field.with_type(kept_type(field.type))
 
 
@@ -99,6 +105,9 @@ def as_kept(array: pa.Array) -> pa.Array:
     elif _is_decoded(array.type):
         array = decoded(array)
     kept = kept_type(array.type)
+    if pt.is_dictionary(array.type) and kept != array.type:
+        indices = array.indices.cast(kept.index_type)
+        return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=kept.ordered)
     if isinstance(array.type, pa.BaseExtensionType) and kept != array.type:
         array = array.storage
     return array if kept == array.type else array.cast(kept)
@@ -116,10 +125,23 @@ def as_given(array: pa.Array, data_type: pa.DataType) -> pa.Array:
         indices = encoded.indices.cast(data_type.index_type)
         values = as_given(encoded.dictionary, data_type.value_type)
         return pa.DictionaryArray.from_arrays(indices, values)
+    if pt.is_dictionary(data_type):
+        return _with_used_values(array, data_type)
     if isinstance(data_type, pa.BaseExtensionType):
         storage = as_given(array, data_type.storage_type)
         return pa.ExtensionArray.from_storage(data_type, storage)
     return array.cast(data_type)
+
+
+def _with_used_values(array: pa.DictionaryArray, data_type: pa.DataType) -> pa.DictionaryArray:
+    """With the values that occur, in their order: all there ever were may be too many."""
+    used = np.unique(array.indices.drop_null().to_numpy())
+    # Nulls stay null, whatever their number was.
+    places = np.searchsorted(used, array.indices.fill_null(0).to_numpy())
+    null = array.indices.is_null().to_numpy(zero_copy_only=False)
+    indices = pa.array(places, mask=null).cast(data_type.index_type)
+    values = array.dictionary.take(pa.array(used))
+    return pa.DictionaryArray.from_arrays(indices, values, ordered=data_type.ordered)
 
 
 def check_keepable(schema: pa.Schema, stream: str) -> None:
@@ -127,6 +149,11 @@ def check_keepable(schema: pa.Schema, stream: str) -> None:
     for field in schema:
         if field.type.id in _KEPT_AS_GIVEN:
             continue
+        if _has_dictionary_inside(field.type):
+            raise SchemaError(
+                f"column {field.name!r} of stream {stream!r} has type {field.type}, a dictionary "
+                "of dictionaries, which Arrow cannot read again once it is saved; decode it first"
+            )
         try:
             kept = as_kept(pa.nulls(1, field.type))
             as_given(kept.take(pa.array([0])), field.type)
@@ -135,6 +162,18 @@ def check_keepable(schema: pa.Schema, stream: str) -> None:
                 f"column {field.name!r} of stream {stream!r} has type {field.type}, of which "
                 f"Arrow cannot take rows ({error}); cast it, or drop it"
             ) from error
+
+
+def _has_dictionary_inside(data_type: pa.DataType, *, inside: bool = False) -> bool:
+    """Whether the values of a dictionary have dictionaries in them."""
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _has_dictionary_inside(data_type.storage_type, inside=inside)
+    if pt.is_dictionary(data_type):
+        return inside or _has_dictionary_inside(data_type.value_type, inside=True)
+    if pt.is_run_end_encoded(data_type):
+        return _has_dictionary_inside(data_type.value_type, inside=inside)
+    fields = [data_type.field(number) for number in range(data_type.num_fields)]
+    return any(_has_dictionary_inside(field.type, inside=inside) for field in fields)
 
 
 def empty_array(data_type: pa.DataType) -> pa.Array:

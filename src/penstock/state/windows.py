@@ -342,7 +342,10 @@ class Windows:
     def make_index_room(self) -> None:
         """Larger directories, or the same without their dead keys. Tuples stay where they are, and
         all that is not in a directory is copied as it is."""
-        sizes = self._directory_sizes()
+        # Whole rings are copied, also what is free in them: after a large batch over short windows
+        # that is nearly all.
+        copied = 0 if self.is_tight else sum(self._sizes)
+        sizes = self._directory_sizes(copied // _SHARE)
         new = self._layout.with_directories(self.memory, self.state, sizes, self._sizes)
         moves.index_anew(new)
         self._use(new)
@@ -366,16 +369,21 @@ class Windows:
         sizes = [_ring_size(self.live(number)) for number in range(len(self._sizes))]
         self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
 
+    def give_back(self) -> None:
+        """The same, when nothing more will come and what is free is most of it."""
+        if _SHARE * self._live_in_all() < sum(self._sizes):
+            self.close_ranks()
+
     def _live_in_all(self) -> int:
         return int(self.state.windows["live"].sum())
 
-    def _directory_sizes(self) -> list[int]:
+    def _directory_sizes(self, least: int = 0) -> list[int]:
         """Room for the live keys and as many again, and for a share of what a rebuild moves."""
         sizes = []
         for number, is_hashed in enumerate(self._paths.hashed):
             keys = self._keys_for(int(directory.live_keys(self.state, number)))
             share = 0 if self.is_tight else self._live_in_all() // _SHARE
-            size = directory.directory_size(max(keys, share), tight=self.is_tight)
+            size = directory.directory_size(max(keys, least, share), tight=self.is_tight)
             sizes.append(size if is_hashed else 0)
         return sizes
 

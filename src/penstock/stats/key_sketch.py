@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from penstock.workloads.counter import mix
+from penstock.stats.counter import mix
 
 __all__ = ["KeySketch", "hashed"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.workloads.counter import mix, unit
+from penstock.stats.counter import mix, unit
 
 __all__ = ["KEY_CHARACTERS", "PAYLOADS", "key_strings"]
 

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from penstock.workloads.counter import draw
+from penstock.stats.counter import draw
 
 __all__ = ["KeyLaw", "ShuffledKeys", "UniformKeys", "ZipfKeys"]
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.workloads.counter import draw, unit
+from penstock.stats.counter import draw, unit
 from penstock.workloads.nexmark_words import (
     CHANNELS,
     CITIES,

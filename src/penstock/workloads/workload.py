@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.model.duration import Duration, duration_us
+from penstock.stats.counter import draw, unit
 from penstock.workloads.columns import PAYLOADS, key_strings
-from penstock.workloads.counter import draw, unit
 from penstock.workloads.keys import KeyLaw, ShuffledKeys, UniformKeys, ZipfKeys
 
 __all__ = ["Options", "Workload", "uniform", "zipf", "zipf_pair"]

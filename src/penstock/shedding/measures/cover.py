@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import InputError
+from penstock.extras import extra
 from penstock.shedding.measures.answers import paired
 from penstock.shedding.measures.distances import (
     MOST_PAIRS,
@@ -82,7 +83,8 @@ def mac(
 
 def _cover(distances: Floats) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The edges of the cheapest cover, as the rows at their ends."""
-    from scipy.optimize import linear_sum_assignment  # slow to import, and seldom needed
+    with extra("lab", "mac"):
+        from scipy.optimize import linear_sum_assignment
 
     nearest = distances.argmin(axis=1), distances.argmin(axis=0)
     alone = distances.min(axis=1), distances.min(axis=0)

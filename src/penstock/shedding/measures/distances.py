@@ -22,7 +22,16 @@ import pyarrow.types as pt
 from penstock.errors import InputError, SchemaError
 from penstock.shedding.measures.answers import Rows, Tables
 
-__all__ = ["MOST_PAIRS", "Distance", "Floats", "check_pairs", "distances_of", "points", "weights"]
+__all__ = [
+    "MOST_PAIRS",
+    "Distance",
+    "Floats",
+    "check_pairs",
+    "city_block",
+    "distances_of",
+    "points",
+    "weights",
+]
 
 Name: TypeAlias = str | int
 Columns: TypeAlias = Mapping[Name, npt.NDArray[Any]]
@@ -92,17 +101,22 @@ def distances_of(answers: Tables | Rows, distance: Distance) -> Floats:
     they are in the order of their values, so that the order they come in does not matter."""
     weighted = weights(distance, answers)
     if weighted is not None:
-        from scipy.spatial.distance import cdist  # slow to import, and seldom needed
-
         exact, approximate = points(answers, weighted)
-        found: Floats = cdist(_in_order(exact), _in_order(approximate), "cityblock")
-        return found
+        return city_block(_in_order(exact), _in_order(approximate))
     if not callable(distance):
         raise AssertionError(distance)
     names = _names(answers)
     upright = {name: _values(answers.exact, name)[:, None] for name in names}
     flat = {name: _values(answers.approximate, name)[None, :] for name in names}
     return _checked(distance(upright, flat), (len(answers.exact), len(answers.approximate)))
+
+
+def city_block(exact: Floats, approximate: Floats) -> Floats:
+    """Of each point from each, the sum of the distances along all axes."""
+    found: Floats = np.zeros((len(exact), len(approximate)))
+    for here, there in zip(exact.T, approximate.T, strict=True):
+        found += np.abs(here[:, None] - there)
+    return found
 
 
 def _in_order(given: Floats) -> Floats:

@@ -14,12 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.errors import InputError
+from penstock.extras import extra
 from penstock.shedding.measures.answers import paired
 from penstock.shedding.measures.distances import (
     MOST_PAIRS,
     Distance,
     Floats,
     check_pairs,
+    city_block,
     distances_of,
     points,
     weights,
@@ -69,9 +71,7 @@ def earth_movers(
         if len(weighted) == 1:
             return _in_order(first[:, 0], second[:, 0], most_pairs * _STEPS_A_PAIR)
         check_pairs(len(first), len(second), most_pairs)
-        from scipy.spatial.distance import cdist  # slow to import, and seldom needed
-
-        return _assigned(cdist(first, second, "cityblock"))
+        return _assigned(city_block(first, second))
     check_pairs(*rows, most_pairs)
     return _assigned(distances_of(answers, distance))
 
@@ -116,6 +116,7 @@ def _in_order(few: Floats, many: Floats, most_steps: int) -> float:
 
 
 def _assigned(distances: Floats) -> float:
-    from scipy.optimize import linear_sum_assignment  # slow to import, and seldom needed
+    with extra("lab", "earth_movers"):
+        from scipy.optimize import linear_sum_assignment
 
     return float(distances[linear_sum_assignment(distances)].sum())

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog
 
+from penstock.extras import extra
 from penstock.shedding.static.components import Ints
 
 __all__ = ["Prices"]
@@ -34,6 +34,9 @@ class Prices(NamedTuple):
     def of(cls, left: Ints, right: Ints, keep: tuple[int, int]) -> Prices:
         """By a simplex method, so that the optimum is a corner. No component is wider than what
         is kept of its side."""
+        with extra("lab", "a bound for two sides of a static join"):
+            from scipy.optimize import linprog
+
         m, n = np.minimum(left, keep[0]), np.minimum(right, keep[1])
         useful = np.flatnonzero((m > 0) & (n > 0))
         if not len(useful):

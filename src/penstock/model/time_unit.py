@@ -1,0 +1,20 @@
+"""Integers as times are microseconds since 1970: which look as if they were not."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["likely_unit"]
+
+# Of the years 2001 to 2100, in seconds. As microseconds they are the first hour of 1970.
+_FIRST_SECOND: Final = 1_000_000_000
+_LAST_SECOND: Final = 4_100_000_000
+_PER_SECOND: Final = {"seconds": 1, "milliseconds": 1_000}
+
+
+def likely_unit(lowest: int, highest: int) -> str | None:
+    """The unit that integers between these are more likely to be in; None if microseconds."""
+    for unit, per_second in _PER_SECOND.items():
+        if _FIRST_SECOND * per_second <= lowest <= highest <= _LAST_SECOND * per_second:
+            return unit
+    return None

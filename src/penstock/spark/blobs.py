@@ -1,0 +1,72 @@
+"""Blobs: the rows of one bucket as bytes. Which rows these are is decided in packing.py.
+
+What only reads blobs, as the workers do that make rows of results, needs no kernel and loads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from penstock.model.binding import Binding
+
+__all__ = [
+    "RESULT",
+    "Parts",
+    "blob_schema",
+    "read_blob",
+    "read_blobs",
+    "tick_time",
+    "write_blobs",
+]
+
+RESULT: Final = -1  # in the place of a stream, of rows that a bucket gives out: joined rows
+# Java's garbage collector keeps what is larger than half a region, 1 MB or less, apart from the
+# rest, and its heap grows for it: blobs are cut so that they stay below.
+BLOB_BYTES: Final = 400 << 10
+
+Parts = dict[int, list[pa.RecordBatch]]  # rows by stream
+
+
+def blob_schema(binding: Binding, stream: int) -> pa.Schema:
+    """The columns of a stream's blobs: what its window keeps, and its time."""
+    schema = binding.schemas[stream]
+    assert schema is not None, "on Spark every stream's schema is known"
+    time = binding.query.streams[stream].time_column
+    names = binding.kept[stream]
+    names = names if time in names else (*names, time)
+    return pa.schema([schema.field(name) for name in names])
+
+
+def write_blobs(batch: pa.RecordBatch) -> Iterator[bytes]:
+    """The bytes of a record batch, without its schema, in pieces of a size that Java likes."""
+    count = max(1, len(batch) * BLOB_BYTES // max(batch.nbytes, 1))
+    for begin in range(0, len(batch), count):
+        yield batch[begin : begin + count].serialize().to_pybytes()
+
+
+def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """The record batch of such bytes, which it shares."""
+    return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
+
+
+def read_blobs(
+    schemas: Sequence[pa.Schema], streams: Iterable[int], data: Iterable[bytes | None]
+) -> tuple[Parts, Parts]:
+    """Packed rows that came to a bucket: those that stay in it, and its guests. Ticks are for
+    Spark's watermark, and are left out."""
+    home: Parts = {}
+    guests: Parts = {}
+    for stream, blob in zip(streams, data, strict=True):
+        if blob is None:
+            continue
+        of_kind, number = (home, stream) if stream >= 0 else (guests, ~stream)
+        of_kind.setdefault(number, []).append(read_blob(blob, schemas[number]))
+    return home, guests
+
+
+def tick_time(data: bytes) -> int:
+    """The time in the tick of a history; pandas would have it in the session's zone."""
+    return int.from_bytes(data, "little", signed=True)
