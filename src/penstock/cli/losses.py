@@ -22,11 +22,14 @@ __all__ = ["loss_lines", "warn_of_loss"]
 def loss_lines(metrics: Metrics) -> list[tuple[str, str]]:
     """The lines of the summary."""
     lost, due = _lost_and_due(metrics)
-    # Rounded down: it is 100.0% only if nothing is lost.
-    recall = metrics.produced * 1000 // due / 10 if due else 100.0
+    recall = _recall(metrics, due)
+    if metrics.lost_interval is not None:
+        low, high = metrics.lost_interval
+        dues = (metrics.produced + high, metrics.produced + low)
+        recall = f"about {recall} ({' to '.join(_recall(metrics, each) for each in dues)})"
     return [
         ("shed", amount(metrics.shed, "tuple")),
-        ("lost", f"{_told(metrics, lost)} {_results(lost)}, recall {recall:.1f}%"),
+        ("lost", f"{_told(metrics, lost)} {_results(lost)}, recall {recall}"),
     ]
 
 
@@ -51,6 +54,11 @@ def warn_of_loss(
         f"{_were(metrics.shed)} dropped to keep within --memory{advice}",
         "bold yellow",
     )
+
+
+def _recall(metrics: Metrics, due: int) -> str:
+    """Rounded down: it is 100.0% only if nothing is lost."""
+    return f"{metrics.produced * 1000 // due / 10 if due else 100.0:.1f}%"
 
 
 def _lost_and_due(metrics: Metrics) -> tuple[int, int]:

@@ -158,7 +158,7 @@ class Join:
             late = released[stream].late
             if late is not None:
                 self.counts[stream].late += len(late)
-                self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
+                self.keep_late(stream, late)
             if len(intake.ts):
                 self.recent[stream].saw(len(released[stream].arrivals), intake)
         newest = {}
@@ -229,6 +229,10 @@ class Join:
             limits = replace(limits, service_rate=service_rate)
             check_limits(self.query, limits)
         shedder.check_memory(limits.memory)
+        shedder.limits = limits  # by which late rows are kept, too
+        for rows, counts in zip(self.late_rows, self.counts, strict=True):
+            counts.late_forgotten += rows.fit(self._late_room)
+        self._count_late()
         self._whole(lambda: shedder.limit(limits, self.clock.watermark))
 
     def _number(self, stream: str) -> int:
@@ -249,9 +253,31 @@ class Join:
         self.driver.windows.give_back()
         return results
 
+    def keep_late(self, stream: int, late: pa.RecordBatch) -> None:
+        """Keep late rows until they are asked for: under a limit in bytes, within a part of it."""
+        forgotten = self.late_rows[stream].add(late, self._late_room)
+        self.counts[stream].late_forgotten += forgotten
+        self._count_late()
+
+    @property
+    def _late_room(self) -> int | None:
+        """How many bytes the late rows of a stream may take; None for any."""
+        shedder = self.driver.shedder
+        room = None if shedder is None else shedder.late_bytes
+        return None if room is None else room // len(self.late_rows)
+
+    def _count_late(self) -> None:
+        if self.driver.shedder is not None:
+            self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in self.late_rows)
+
     @one_at_a_time
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
+        drained = self._drained()
+        self._count_late()
+        return drained
+
+    def _drained(self) -> dict[str, pa.Table]:
         return {
             name: rows.drain(None if schema is None else given_schema(schema))
             for name, rows, schema in zip(

@@ -154,6 +154,19 @@ class Metrics:
         due = self.produced + self.lost
         return self.produced / due if due else 1.0
 
+    @property
+    def recall_interval(self) -> tuple[float, float] | None:
+        """Low and high, between which the recall is with a chance of 95 %. Both are the recall if
+        it is exact; None when what is lost is not counted."""
+        if self.recall is None:
+            return None
+        if self.lost_interval is None:
+            return self.recall, self.recall
+        low, high = self.lost_interval
+        dues = (self.produced + high, self.produced + low)
+        least, most = (self.produced / due if due else 1.0 for due in dues)
+        return least, most
+
     def __str__(self) -> str:
         lines = [
             f"{amount(self.produced, 'result')}, {self.late:,} late, "
@@ -165,6 +178,12 @@ class Metrics:
             lines.insert(1, self._shed_text())
         return "\n".join(lines)
 
+    def _recall_text(self) -> str:
+        if self.recall_interval is None or self.lost_interval is None:
+            return f"{self.recall:.1%}"
+        low, high = self.recall_interval
+        return f"about {self.recall:.1%} ({low:.1%} to {high:.1%})"
+
     def _shed_text(self) -> str:
         shed = f"{amount(self.shed, 'tuple')} shed"
         if self.unprobed and self.shed < self.unprobed:  # else they are among the shed
@@ -175,4 +194,4 @@ class Metrics:
         if self.lost_interval is not None:
             low, high = self.lost_interval
             told = f"about {told} ({low:,} to {high:,})"
-        return f"  {shed}, {told}, recall {self.recall:.1%}"
+        return f"  {shed}, {told}, recall {self._recall_text()}"
