@@ -24,9 +24,8 @@ from pyspark.sql import SparkSession
 from support.conformance import CASES, SHIFT, Case, Step, in_order, table, without_nothing
 
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
-# A batch of a few rows waits more than it works, so two cases wait together. With more of them
-# the Python workers of a busy machine do not start within the ten seconds that Spark gives them.
-AT_ONCE = 2
+# Cases that run at the same time, each in a session of its own.
+AT_ONCE = 1
 # A case of each kind: what leaves by time, ranges, outer joins, restarts. `make test` runs these.
 OFTEN = (
     "Spark StreamingJoinSuite: windowed inner join with watermark",
@@ -62,7 +61,7 @@ Ran = dict[str, Future[list[list[Batch]]]]
 def ran(
     spark: SparkSession, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ran]:
-    """The batches of each run of all cases that are tested, some at once."""
+    """The batches of each run of all cases that are tested."""
     tested = {
         item.callspec.params["name"]
         for item in request.session.items
