@@ -37,7 +37,7 @@ def test_with_one_the_stream_goes_on_behind_it() -> None:
     metrics = join.metrics
     assert metrics.watermark == 11 + 50
     assert [each.jumps for each in metrics.streams.values()] == [1, 1]
-    assert "a: 5 arrived, 0 late" in str(metrics)
+    assert "a: 5 arrived: 0 late" in str(metrics)
     assert "1 beyond max_jump" in str(metrics)
     assert join.push(a=rows(70), b=rows(70)).num_rows == 7
     assert join.metrics.late == 0

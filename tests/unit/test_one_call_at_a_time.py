@@ -38,7 +38,8 @@ def started(**more: Any) -> ps.Join:
 
 def test_every_public_method_is_among_the_calls() -> None:
     public = {name for name in vars(ps.Join) if not name.startswith("_")}
-    assert public == {*CALLS, "close"}
+    # Any thread may close a join; late rows are kept within a push, or before a restore is over.
+    assert public == {*CALLS, "close", "keep_late"}
 
 
 @pytest.mark.parametrize("verb", CALLS)
