@@ -46,6 +46,7 @@ BENCHMARKS: Final[dict[str, Callable[[], list[Measurement]]]] = {
     "optimum_interval": optimum.optimum_interval,
     "state": memory.state,
     "flat": memory.flat,
+    "spark_first": on_spark.spark_first,
     "spark_small": on_spark.spark_small,
     "spark_narrow": on_spark.spark_narrow,
     "spark_wide": on_spark.spark_wide,

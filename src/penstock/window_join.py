@@ -6,6 +6,7 @@ so `import penstock` is quick, and a driver that only hands a query to Spark loa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -132,6 +133,7 @@ class WindowJoin(Query):
         initial: Mapping[str, Any] | None = None,
         metrics: str | None = None,
         limits: Limits | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         **streams: Any,
     ) -> Any:
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
@@ -153,6 +155,8 @@ class WindowJoin(Query):
         limits: of memory, of the whole join, for streaming DataFrames: each bucket has an equal
             share of it, so there is one bucket for each partition when `buckets` is not given. The
             counters say what is lost. They may be others at a restart.
+        checkpoint: the checkpointLocation that the query will be given, looked at now: one of
+            another join is refused here, and not by the first batch. A new one is fine.
         """
         from penstock.planning.case import plan_for
 
@@ -161,7 +165,9 @@ class WindowJoin(Query):
 
         plan = plan_for(self, workload, indexes, probe_orders, limits)
         given = {**(frames or {}), **streams}
-        return join_on_spark(self, given, plan, Options(buckets, kind, initial or {}, metrics))
+        return join_on_spark(
+            self, given, plan, Options(buckets, kind, initial or {}, metrics, checkpoint)
+        )
 
     def restore(
         self,

@@ -40,6 +40,13 @@ def test_streams_that_fall_idle_and_come_back(scenario: Scenario) -> None:
     check(scenario)
 
 
+@pytest.mark.parametrize("windows", [False, True])
+@given(st.data())
+def test_watermarks_that_go_no_further_than_a_cap(windows: bool, data: st.DataObject) -> None:
+    """A row far ahead takes part, and does not make others late."""
+    check(data.draw(scenarios(jumps=True, windows=windows, restarts=True)))
+
+
 @pytest.mark.parametrize("key", ["few", "colliding bytes", "pair"])
 @given(st.data())
 def test_windows_of_every_kind(key: str, data: st.DataObject) -> None:

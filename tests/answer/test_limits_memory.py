@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.model.limits import POLICIES
+from penstock.model.limits import POLICIES, Memory
 from penstock.state import invariants
 from support.limited import check_books
 from support.strategies import INDEXES
@@ -24,7 +24,7 @@ def at(ts: int, keys: Any, **columns: Any) -> pa.Table:
     return pa.table({"ts": np.full(len(keys), ts), "k": keys, **columns})
 
 
-def is_within(join: ps.Join, memory: str) -> None:
+def is_within(join: ps.Join, memory: Any) -> None:
     """Also of what it says of itself otherwise."""
     limits = ps.Limits(memory).memory
     metrics = join.metrics
@@ -35,9 +35,9 @@ def is_within(join: ps.Join, memory: str) -> None:
         assert metrics.live <= limits.rows
 
 
-@pytest.mark.parametrize("memory", ["1000 rows", "0 rows", "1 MiB"])
+@pytest.mark.parametrize("memory", ["1000 rows", Memory(rows=0), "1 MiB"], ids=str)
 @pytest.mark.parametrize("shed", POLICIES)
-def test_a_burst(shed: str, memory: str) -> None:
+def test_a_burst(shed: str, memory: Any) -> None:
     """Of one instant, far beyond the limit: it meets itself, and is then cut down."""
     join = QUERY.start(limits=ps.Limits(memory, shed=shed))
     keys = np.arange(MANY)
@@ -50,7 +50,7 @@ def test_a_burst(shed: str, memory: str) -> None:
     before = join.metrics.produced
     join.push(a=at(200, keys + MANY), b=at(200, keys + MANY))
     is_within(join, memory)
-    if memory.endswith("rows"):
+    if memory != "1 MiB":
         assert join.metrics.produced == before + MANY
     if join.metrics.lost_interval is None:
         assert join.metrics.produced + join.metrics.lost == 2 * MANY
@@ -161,3 +161,52 @@ def test_an_idle_partner_for_a_year(memory: str, how: str, within: str) -> None:
     assert max(saved[6:]) <= 1.1 * max(saved[:6]), saved
     join.push(b=pa.table({"ts": [364 * DAY_US], "k": [f"key {364 * 1440}"], "p": ["x"]}))
     check_books(join.metrics, "after a year")
+
+
+def test_late_rows_are_within_a_limit_in_bytes() -> None:
+    """Nobody asks for them: the newest are kept in a part of the limit, the others are counted."""
+    limit = 1 << 20
+    join = QUERY.start(limits=ps.Limits("1 MiB", shed="random"))
+    join.push(a=at(10_000, [1], p=["x"]), b=at(10_000, [1], p=["x"]))
+    for _ in range(50):
+        join.push(a=at(5, np.arange(400), p=["x" * 300] * 400))
+        footprint = join.footprint()
+        assert footprint["late"] <= limit // 8
+        assert sum(footprint.values()) <= limit
+    metrics = join.metrics.streams["a"]
+    assert metrics.late == 20_000
+    held = join.late()["a"]
+    assert held.num_rows + metrics.late_forgotten == metrics.late
+    assert held.num_rows >= 100
+    assert join.footprint()["late"] == 0
+
+
+def test_a_smaller_limit_holds_for_late_rows_too() -> None:
+    join = QUERY.start(limits=ps.Limits("4 MiB", shed="random"))
+    join.push(a=at(10_000, [1], p=["x"]), b=at(10_000, [1], p=["x"]))
+    join.push(a=at(5, np.arange(500), p=["x" * 300] * 500))
+    assert join.metrics.streams["a"].late_forgotten == 0
+    saved = join.snapshot()
+    join.limit(memory="400 KiB")
+    assert sum(join.footprint().values()) <= 400 << 10
+    assert 0 < join.metrics.streams["a"].late_forgotten < 500
+    again = QUERY.restore(saved, limits=ps.Limits("400 KiB", shed="random"))
+    assert sum(again.footprint().values()) <= 400 << 10
+    assert again.metrics.streams["a"].late_forgotten == join.metrics.streams["a"].late_forgotten
+
+
+def test_a_limit_does_not_raise_memory() -> None:
+    """Of tuples that are dropped less is kept than they took themselves."""
+    ts = np.arange(200_000) * 1000
+    query = ps.WindowJoin(QUERY.streams, on="k", within="50 seconds")
+    rng = np.random.default_rng(3)
+    tables = {name: pa.table({"ts": ts, "k": rng.permutation(200_000)}) for name in "ab"}
+    peaks = {}
+    for rows in (None, 5_000):
+        join = query.start(limits=rows and ps.Limits(f"{rows} rows", shed="prob"))
+        peaks[rows] = 0
+        for start in range(0, 120_000, 2_000):
+            join.push({name: table.slice(start, 2_000) for name, table in tables.items()})
+            peaks[rows] = max(peaks[rows], join.metrics.bytes)
+    assert join.metrics.ghosts <= 20_000
+    assert peaks[5_000] < 0.6 * peaks[None]

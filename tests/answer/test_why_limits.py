@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given as drawn
@@ -13,15 +15,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.model.limits import Memory
 from support.limited import limited
 from support.scenario import bag, combinations, table
 from support.strategies import scenarios
 
 pytestmark = pytest.mark.jit_off
 
-QUERY = ps.WindowJoin(
-    [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")], on="k", within="10 us"
-)
+TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+QUERY = ps.WindowJoin(TWO, on="k", within="10 us")
+NONE = Memory(rows=0)
 
 
 def rows(*pairs: tuple[int, int]) -> pa.Table:
@@ -35,7 +38,7 @@ def why(join: ps.Join, a: tuple[int, int], b: tuple[int, int]) -> ps.Why:
 
 @pytest.mark.parametrize("shed", ["oldest", "random", "prob", "life"])
 def test_a_tuple_that_was_shed(shed: str) -> None:
-    join = QUERY.start(limits=ps.Limits("0 rows", shed=shed))
+    join = QUERY.start(limits=ps.Limits(NONE, shed=shed))
     join.push(a=rows((1, 1)))
     join.push(b=rows((3, 1)))
     answer = why(join, (1, 1), (3, 1))
@@ -57,7 +60,7 @@ def test_the_one_that_is_kept_and_the_one_that_is_not() -> None:
 
 def test_a_pair_that_joined_before_one_was_shed() -> None:
     """Nothing may claim that it did not join."""
-    join = QUERY.start(limits=ps.Limits("0 rows", shed="oldest"))
+    join = QUERY.start(limits=ps.Limits(NONE, shed="oldest"))
     assert join.push(a=rows((1, 1)), b=rows((1, 1))).num_rows == 1
     answer = why(join, (1, 1), (1, 1))
     assert answer.joined is not False
@@ -81,7 +84,7 @@ def test_a_tuple_that_was_never_there() -> None:
 
 def test_without_a_ledger_it_may_have_been_shed() -> None:
     """Nothing is remembered of it, so nothing may claim that it never came."""
-    join = QUERY.start(limits=ps.Limits("0 rows", shed="oldest", loss="off"))
+    join = QUERY.start(limits=ps.Limits(NONE, shed="oldest", loss="off"))
     join.push(a=rows((1, 1)))
     answer = why(join, (1, 1), (3, 1))
     assert "shed" in str(answer)
@@ -89,7 +92,7 @@ def test_without_a_ledger_it_may_have_been_shed() -> None:
 
 
 def test_after_a_restart() -> None:
-    limits = ps.Limits("0 rows", shed="oldest")
+    limits = ps.Limits(NONE, shed="oldest")
     join = QUERY.start(limits=limits)
     join.push(a=rows((1, 1)))
     restored = QUERY.restore(join.snapshot(), limits=limits)
@@ -166,3 +169,16 @@ def test_a_tuple_that_was_dropped_when_it_came() -> None:
     assert answer.joined is False
     assert "b: was dropped when it came" in str(answer)
     assert "service_rate=1" in str(answer)
+
+
+def test_no_rate_that_cannot_be() -> None:
+    """Each key comes once: whatever such keys are worth, nobody says that one comes often."""
+    query = ps.WindowJoin(TWO, on="k", within="1 ms")
+    join = query.start(limits=ps.Limits("50 rows", shed="prob"))
+    for start in range(0, 1000, 100):
+        ts = np.arange(start, start + 100)
+        join.push(a=pa.table({"ts": ts, "k": ts}), b=pa.table({"ts": ts, "k": ts - 80}))
+    said = [str(join.why(a={"ts": ts, "k": ts}, b={"ts": ts, "k": ts})) for ts in range(400, 950)]
+    told = [float(each) for text in said for each in re.findall(r"often, (\S+) of them", text)]
+    assert any("least often" in text for text in said)
+    assert max(told, default=0.0) <= 2.0

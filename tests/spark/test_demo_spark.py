@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,47 @@ def test_the_demo_joins_on_spark_and_compares(tmp_path: Path) -> None:
     assert f"joined to {found[1]} results" in result.stdout
     assert int(found[1].replace(",", "")) > 5_000
     assert list(tmp_path.iterdir()) == []
+    compiled = re.search(r"compiled: 250,000 rows, ([\d,]+) results", result.stdout)
+    assert compiled
+    assert f"  {compiled[1]} results  250,000 live" in result.stdout  # those of Spark's first batch
+
+
+def test_the_demo_of_few_rows_and_no_time_compares_and_succeeds(tmp_path: Path) -> None:
+    result = demo(tmp_path, "--rows", "60", "--seconds", "0")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stderr == ""
+    assert "60 rows joined to 0 results" in result.stdout
+    assert "for results give more --rows" in result.stdout
+    assert "same 0 results as the embedded engine" in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("shown", ["Spark starts", "batch 1"])
+def test_ctrl_c_ends_the_demo_in_words(tmp_path: Path, shown: str) -> None:
+    command = [sys.executable, "-u", "-m", "penstock.cli", "demo", "--rows", "300000"]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if shown in line:
+                # To all of them, as a terminal does.
+                os.killpg(process.pid, signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=200)
+    said = "".join(lines) + out
+    assert process.returncode == 130, said + err
+    assert err == ""
+    assert "0 rows joined to 0 results" in said
+    assert said.endswith("interrupted: the results were not compared with the embedded engine's\n")
+    assert not list(tmp_path.glob("penstock-*"))
 
 
 @pytest.mark.parametrize("width", [80, 120])

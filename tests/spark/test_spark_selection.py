@@ -119,8 +119,7 @@ class Drawn:
         return self.early([scenario.given(each) for one in outcomes for each in one.results])
 
     def found(self, results: pa.Table) -> list[str]:
-        schemas = {each.name: self.scenario.schema(each) for each in self.scenario.streams}
-        return self.early(combinations(results, schemas))
+        return self.early(combinations(results, self.scenario.given_out))
 
     @staticmethod
     def early(results: list[Any]) -> list[str]:

@@ -7,24 +7,28 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pyarrow as pa
 
 import penstock as ps
 
+ROWS = 400
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 JOINS = {
-    "by a key": ps.WindowJoin(STREAMS, on="k", within="1 second"),
-    "by order": ps.WindowJoin(STREAMS, where="a.k <= b.k", within="1 second"),
+    "by a key": ps.WindowJoin(STREAMS, on="k", within="100 us"),
+    "by order": ps.WindowJoin(STREAMS, where="abs(a.k - b.k) <= 1", within="100 us"),
 }
 
 
-def run(join: ps.WindowJoin) -> None:
-    """Without limits, and with such as drop a row."""
-    table = pa.table({"ts": [1, 2, 3], "k": [1, 2, 3]})
-    for limits in (None, ps.Limits(memory="2 rows")):
-        with join.start(limits=limits) as started:
-            started.push(a=table, b=table)
-            started.finish()
+def run(query: ps.WindowJoin) -> None:
+    """Windows grow, are left, saved and filled again; without limits, and with some."""
+    for limits in (None, ps.Limits(memory="50 rows")):
+        join = query.start(limits=limits)
+        for begin in range(0, 3 * ROWS, ROWS):
+            times = np.arange(begin, begin + ROWS)
+            table = pa.table({"ts": times, "k": times % 40})
+            join.push(a=table, b=table)
+        query.restore(join.snapshot(), limits=limits).finish()
 
 
 if __name__ == "__main__":

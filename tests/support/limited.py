@@ -59,7 +59,8 @@ def limited(
     drops; there may then be no limit of rows."""
     scenario = draw(scenarios)
     shed = shed or draw(st.sampled_from(policies_of(scenario)))
-    rows = st.sampled_from(ROWS).map("{} rows".format)
+    # None at all is refused of a user, but is what a part of a limit may be.
+    rows = st.sampled_from(ROWS).map(Memory)
     options: dict[str, Any] = {}
     if shed in BY_FREQUENCY and draw(st.booleans()):
         # Of a semi join only columns of the left are kept.
@@ -162,6 +163,13 @@ def check_books(metrics: ps.Metrics, where: str) -> None:
     due = metrics.produced + lost
     recall = metrics.produced / due if due else 1.0
     assert metrics.recall == (None if metrics.lost is None else recall), where
+    if metrics.lost is None:
+        assert metrics.recall_interval is None, where
+    elif metrics.lost_interval is None:
+        assert metrics.recall_interval == (recall, recall), where
+    else:
+        low, high = metrics.recall_interval
+        assert 0 <= low <= recall <= high <= 1, where
 
 
 def check_ledger(

@@ -59,7 +59,7 @@ class LimitedSimulation(Simulation):
             service["drop"] = str(random.choice(DROPS))
             self.joins = ("inner",)
         self.limits = ps.Limits(
-            memory=f"{random.choice([0, 1, 4, 10, 30])} rows",
+            memory=Memory(rows=int(random.choice([0, 1, 4, 10, 30]))),
             shed=str(random.choice(list(POLICIES))),
             pool=str(random.choice(["shared", "fixed"])),
             loss="off" if draw < 0.1 else "exact",

@@ -45,6 +45,7 @@ class OracleStream:
     time: str = "ts"
     lateness_us: int = 0
     idle_timeout_s: float = inf
+    max_jump_us: float = inf  # a gap in its times that is longer counts as one of this length
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Outcome:
     results: list[Combination] = field(default_factory=list)
     watermark: float = -inf
     live: dict[str, int] = field(default_factory=dict)
+    jumps: dict[str, int] = field(default_factory=dict)  # rows behind such a gap so far
 
 
 class Arrival(NamedTuple):
@@ -215,12 +217,27 @@ def gone(
     return ends(stream, each.ts) < watermark
 
 
+def reached_after(stream: OracleStream, before: float, times: Sequence[int]) -> float:
+    """How far a stream is in time after a step with these times, in order.
+
+    Of a first step it is its median that counts as known before.
+    """
+    if before == -inf and times:
+        before = times[(len(times) - 1) // 2]
+    for ts in times:
+        if ts > before + stream.max_jump_us:
+            return before + stream.max_jump_us
+        before = max(before, ts)
+    return before
+
+
 def run_clock(
     streams: Sequence[OracleStream], steps: Sequence[Step], filters: Sequence[Term]
 ) -> tuple[list[Outcome], dict[str, list[Arrival]]]:
     """The late rows of each step; and the others, as arrivals."""
     watermark, own = -inf, {stream.name: -inf for stream in streams}
     heard = {stream.name: 0.0 for stream in streams}  # the wall time of its last tuple
+    jumps = {stream.name: 0 for stream in streams}
     line: list[tuple[int, int, int, int, Row]] = []  # ts, stream, arrival, step, row
     outcomes: list[Outcome] = []
 
@@ -238,10 +255,13 @@ def run_clock(
                 passes = all(holds(term, {s.name: row}) for term in filters if term[0] == (s.name,))
                 if row[s.time] >= watermark and passes:
                     line.append((row[s.time], which, len(line), number, row))
-            reached = [row[s.time] - s.lateness_us for row in rows]
-            own[s.name] = max(own[s.name], step.advance.get(s.name, -inf), *reached)
+            times = sorted(row[s.time] for row in rows)
+            reached = reached_after(s, own[s.name] + s.lateness_us, times) - s.lateness_us
+            jumps[s.name] += sum(ts > reached + s.lateness_us for ts in times)
+            own[s.name] = max(reached, step.advance.get(s.name, -inf))
             heard[s.name] = step.at if rows else heard[s.name]
         outcome.watermark = watermark = lowest(step.at)
+        outcome.jumps = dict(jumps)
     admitted: dict[str, list[Arrival]] = {stream.name: [] for stream in streams}
     for place, (ts, which, _, number, row) in enumerate(sorted(line, key=lambda each: each[:3])):
         admitted[streams[which].name].append(Arrival(row, ts, number, place))

@@ -52,6 +52,7 @@ class Scenario:
     as_udf: Collection[str] = ()  # which of these texts are functions instead
     limits: ps.Limits | None = None
     memory: Mapping[int, str] = field(default_factory=dict)
+    schemas_given: bool = True  # at the start; else a stream is not known until it is pushed
 
     @property
     def query(self) -> ps.WindowJoin:
@@ -65,6 +66,9 @@ class Scenario:
                     idle_timeout=None
                     if stream.idle_timeout_s == inf
                     else timedelta(seconds=stream.idle_timeout_s),
+                    max_jump=None
+                    if stream.max_jump_us == inf
+                    else timedelta(microseconds=stream.max_jump_us),
                 )
                 for stream in self.streams
             ],
@@ -90,6 +94,13 @@ class Scenario:
         """The limits that hold after a step."""
         memory = [text for step, text in sorted(self.memory.items()) if step <= number]
         return replace(self.limits, memory=memory[-1]) if self.limits and memory else self.limits
+
+    @property
+    def given_out(self) -> dict[str, pa.Schema]:
+        """Those of the streams whose columns come out."""
+        left_only = self.how in ("semi", "anti")
+        streams = self.streams[:1] if left_only else self.streams
+        return {stream.name: self.schema(stream) for stream in streams}
 
     def schema(self, stream: OracleStream) -> pa.Schema:
         keys = zip(("x", "y") if self.where else stream.key, self.key_types, strict=True)
@@ -169,10 +180,11 @@ def feed(scenario: Scenario) -> Iterator[tuple[ps.Join, Outcome]]:
     now = [0.0]
     query = scenario.query
     schemas = {stream.name: scenario.schema(stream) for stream in scenario.streams}
+    given_out = scenario.given_out
     join = query.start(
         indexes=scenario.indexes,
         probe_orders=scenario.probe_orders,
-        schemas=schemas,
+        schemas=schemas if scenario.schemas_given else None,
         clock=lambda: now[0],
         limits=scenario.limits,
     )
@@ -193,12 +205,13 @@ def feed(scenario: Scenario) -> Iterator[tuple[ps.Join, Outcome]]:
             produced = join.push(batch)
         produced.validate(full=True)
         join.driver.check()
-        results = combinations(produced, schemas)
+        results = combinations(produced, given_out)
         late = {name: rows_of(rows) for name, rows in join.late().items()}
         metrics = join.metrics
         watermark = -inf if metrics.watermark is None else metrics.watermark
         live = {name: stream.live for name, stream in metrics.streams.items()}
-        yield join, Outcome(late, results, watermark, live)
+        jumps = {name: stream.jumps for name, stream in metrics.streams.items()}
+        yield join, Outcome(late, results, watermark, live, jumps)
         if number in scenario.restarts:
             join = query.restore(
                 join.snapshot(),
@@ -206,7 +219,7 @@ def feed(scenario: Scenario) -> Iterator[tuple[ps.Join, Outcome]]:
                 clock=lambda: now[0],
                 limits=scenario.limits_after(number),
             )
-    yield join, Outcome({name: [] for name in schemas}, combinations(join.finish(), schemas), inf)
+    yield join, Outcome({name: [] for name in schemas}, combinations(join.finish(), given_out), inf)
 
 
 def run(scenario: Scenario) -> list[Outcome]:
@@ -219,15 +232,15 @@ def run(scenario: Scenario) -> list[Outcome]:
 
 
 def combinations(produced: pa.Table, schemas: Mapping[str, pa.Schema]) -> list[Combination]:
-    """The rows of a result, in the oracle's terms; every tuple has an id."""
-    names = [name for name in schemas if f"{name}_id" in produced.schema.names]
+    """The rows of a result, in the oracle's terms; every tuple has an id. schemas: of the streams
+    that come out; the columns of one that is not known yet are missing."""
     return [
         (
             tuple(
                 None
-                if row[f"{name}_id"] is None
+                if row.get(f"{name}_id") is None
                 else {column: row[f"{name}_{column}"] for column in schemas[name].names}
-                for name in names
+                for name in schemas
             ),
             row["event_time"],
         )
@@ -263,6 +276,7 @@ def check(scenario: Scenario) -> None:
         where = f"in step {number}"
         assert bag(got.results) == bag([scenario.given(each) for each in want.results]), where
         assert got.watermark == want.watermark, where
+        assert got.jumps == want.jumps, where
         for stream in scenario.streams:
             name = stream.name
             assert bag(got.late[name]) == bag(want.late.get(name, [])), where

@@ -86,7 +86,12 @@ def serving(query: ps.WindowJoin, name: str) -> list[str]:
 
 @st.composite
 def streams(
-    draw: st.DrawFn, key: tuple[str, ...], *, in_time: bool = False, idle: bool = False
+    draw: st.DrawFn,
+    key: tuple[str, ...],
+    *,
+    in_time: bool = False,
+    idle: bool = False,
+    jumps: bool = False,
 ) -> tuple[OracleStream, ...]:
     """2 to 4 streams; when `in_time`, their lateness covers all disorder `arrivals` makes."""
     return tuple(
@@ -96,6 +101,7 @@ def streams(
             key=key,
             lateness_us=1 << 40 if in_time else draw(st.sampled_from((0, 0, 0, 2, 8, 40))),
             idle_timeout_s=draw(st.sampled_from((3.5, 9.5, inf))) if idle else inf,
+            max_jump_us=draw(st.sampled_from((1, 4, 20, inf))) if jumps else inf,
         )
         for name in NAMES[: draw(st.integers(2, 4))]
     )
@@ -272,12 +278,14 @@ def scenarios(
     counted: bool = True,
     how: str = "inner",
     resizes: bool = False,
+    jumps: bool = False,
 ) -> Scenario:
     """key: a row of KEYS; any of them when not given. windows: of other kinds than time;
-    counted: of rows and arrivals, too."""
+    counted: of rows and arrivals, too. jumps: with a cap on how far a watermark goes at once."""
     key_types, domains = KEYS[key or draw(st.sampled_from(sorted(KEYS)))]
     columns = ("k", "l", "m")[: len(key_types)]
-    joined = draw(streams(columns, in_time=in_time, idle=idle))[: None if how == "inner" else 2]
+    joined = draw(streams(columns, in_time=in_time, idle=idle, jumps=jumps))
+    joined = joined[: None if how == "inner" else 2]
     names = [stream.name for stream in joined]
     bounds = None
     if windows and len(joined) == 2 and draw(st.booleans()):
@@ -324,4 +332,5 @@ def scenarios(
         saved,
         bounds,
         how=how,
+        schemas_given=draw(st.booleans()),
     )

@@ -338,6 +338,25 @@ def test_results_that_are_many_do_not_change_what_is_late(
     assert found[0] == found[1]
 
 
+def test_the_summary_says_what_was_left_out_and_counts_in_english(tmp_path: Path) -> None:
+    left = text_file(tmp_path / "a.csv", "k,ts\n1,10\n,11\n,12\n")
+    right = text_file(tmp_path / "b.csv", "k,ts\n1,10\n")
+    result = run("join", left, right, *WITHIN, "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines[:4] == [
+        "a 3 rows, 0 late, 2 without a key",
+        "b 1 row, 0 late",
+        f"results 1 row in {tmp_path / 'out.csv'}",
+        "peak live 2 tuples",
+    ]
+
+
+def text_file(path: Path, content: str) -> Path:
+    path.write_text(content)
+    return path
+
+
 def loss_of(result: Result) -> tuple[int, int]:
     """Rows that were shed and results that were lost, by the summary."""
     found = re.search(
@@ -381,12 +400,14 @@ def test_under_a_budget_it_says_what_is_lost(
 
 
 def test_losses_are_told_by_a_sample_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.shedding.ghost_room._ALL_GHOSTS", 32)
+    monkeypatch.setattr("penstock.shedding.ghost_room._LEAST_GHOSTS", 32)
     left, right = files(tmp_path)
     result = run("join", left, right, *WITHIN, "-o", tmp_path / "o.csv", "--memory", "10 rows")
     assert result.exit_code == 0, result.output
     assert re.search(
-        r"^lost +about \S+ \(\S+ to \S+\) results, recall [\d.]+%$", result.stdout, re.MULTILINE
+        r"^lost +about \S+ \(\S+ to \S+\) results, recall about [\d.]+% \([\d.]+% to [\d.]+%\)$",
+        result.stdout,
+        re.MULTILINE,
     )
     assert re.search(
         r"^warning: about \S+ \(\S+ to \S+\) of about \S+ results were lost", result.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import queue
 import re
 import signal
@@ -75,7 +76,7 @@ def test_the_compiled_preview_joins_all_the_first_rows() -> None:
     found = preview(COMPILED, work)
     assert (found.rows, found.results) == (2 * BATCH, whole(work).num_rows)
     assert Preview.from_arrow(found.to_arrow()) == found
-    assert "the embedded engine, compiled: 100,000 rows gave" in str(found)
+    assert str(found).startswith("embedded engine, compiled: 100,000 rows, ")
 
 
 def test_examples_are_of_as_many_persons_as_there_are() -> None:
@@ -262,7 +263,7 @@ def test_a_demo_whose_time_is_up_shows_compares_and_succeeds(
     monkeypatch.setattr(DemoRun, "run", batches_joined(2))
     result = run_demo("--rows", 9 * BATCH, "--seconds", 0)
     assert result.exit_code == 0, result.output
-    assert "the embedded engine, interpreted: 7 rows of the 8 busiest sellers" in result.stdout
+    assert "embedded engine, interpreted: 7 rows of 8 sellers, 1 results, 0.5 s" in result.stdout
     assert "Petra Okafor" in result.stdout
     assert "stopped 0 s after the first batch" in result.stdout
     assert re.search(r"^100,000 rows joined to [1-9]\d* results$", result.stdout, re.MULTILINE)
@@ -423,6 +424,36 @@ def test_plain_lines_count_the_seconds_of_each_wait() -> None:
     )
 
 
+@pytest.mark.parametrize("preview_wait", [*demo_previews._WAITS.values(), demo_previews._COMPILES])
+def test_the_panel_with_a_preview_fits_a_small_terminal(preview_wait: str) -> None:
+    console = Console(
+        width=80,
+        height=24,
+        force_terminal=True,
+        file=io.StringIO(),
+        record=True,
+    )
+    state = new_state(5_000_000)
+    rows = {
+        "event_time": ["00:00:20.308"] * 5,
+        "name": ["Nadia Kowalski"] * 5,
+        "city": ["Los Angeles"] * 5,
+        "sells": ["folding telescope"] * 5,
+        "price": [1_000_000] * 5,
+        "bid_on": [1_010_900] * 5,
+    }
+    state.preview = Preview(INTERPRETED, 1_321, 1_000, 12.3, pa.table(rows))
+    state.wait("spark", "Spark starts, about ten seconds")
+    state.wait("preview", preview_wait)
+    with shown(console, state):
+        pass
+    lines = console.export_text().rstrip().splitlines()
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+    assert "Nadia Kowalski" in lines[-1]
+    assert sum("s so far" in line for line in lines) == 2
+
+
 def test_spark_that_starts_is_waited_for_and_stopped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -465,6 +496,20 @@ def test_spark_that_does_not_start_is_told_of_in_one_line(
         pass
 
 
+def test_a_folder_that_cannot_be_made_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    message = (
+        r"^cannot make a folder for Spark in '.*nowhere': No such file or directory; set TMPDIR"
+    )
+    with (
+        pytest.raises(CommandError, match=message),
+        local_spark("test", 1, SparkUser("the test", "or leave it out")),
+    ):
+        pass
+
+
 def test_the_second_ctrl_c_ends_at_once() -> None:
     with interrupts_noted() as interrupted:
         signal.raise_signal(signal.SIGINT)
@@ -481,7 +526,10 @@ def test_the_embedded_demo_of_few_rows(rows: int) -> None:
 
 
 def test_the_preview_is_a_command_whose_output_is_arrow() -> None:
-    command = [sys.executable, "-P", "-m", "penstock.cli.demo_preview", INTERPRETED, "500", "1"]
-    done = subprocess.run(command, capture_output=True, check=True, timeout=120)
+    module = "penstock.cli.demo_preview_process"
+    command = [sys.executable, "-P", "-m", module, INTERPRETED, "500", "1"]
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=250)
+    assert done.stderr == b""
     found = Preview.from_arrow(pa.ipc.open_stream(done.stdout).read_all())
     assert (found.kind, found.results) == (INTERPRETED, 0)

@@ -46,10 +46,18 @@ def test_memory_that_is_none(memory: Any) -> None:
     assert "MiB" in message
 
 
+@pytest.mark.parametrize("memory", ["0 rows", "0 tuples", "00 row"])
+def test_a_memory_that_holds_nothing(memory: str) -> None:
+    with pytest.raises(ps.PlanError, match=f"memory='{memory}' holds no tuple.*1 row or more"):
+        ps.Limits(memory)
+    join = of().start(limits=ps.Limits("1 row"))
+    with pytest.raises(ps.PlanError, match="holds no tuple"):
+        join.limit(memory=memory)
+
+
 @pytest.mark.parametrize(
     ("text", "rows", "size"),
     [
-        ("0 rows", 0, None),
         ("1 row", 1, None),
         (" 100_000 tuples ", 100_000, None),
         ("1,000,000 ROWS", 1_000_000, None),

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = re.compile(r"^([a-z0-9._-]+)==(\S+) \\$", re.MULTILINE)
@@ -39,3 +43,33 @@ def test_each_lock_holds_what_its_extras_name() -> None:
 def test_no_lock_names_a_host() -> None:
     for lock in ("run.txt", "dev.txt"):
         assert "://" not in (ROOT / "requirements" / lock).read_text()
+
+
+@pytest.mark.parametrize(
+    ("stamps", "installed"),
+    [
+        (["runnable", "installed", "runnable", "installed"], ["run.txt", "dev.txt"]),
+        (["installed", "runnable", "installed"], ["dev.txt"]),
+    ],
+)
+def test_one_environment_takes_both_locks_in_either_order(
+    tmp_path: Path, stamps: list[str], installed: list[str]
+) -> None:
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
+    for folder in ("requirements", "scripts"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    log = tmp_path / "log"
+    # Instead of pip: only what would be installed.
+    install = tmp_path / "scripts" / "install"
+    install.write_text(f'#!/bin/sh\nmkdir -p "$2"\nbasename "$3" >> {log}\n')
+    for stamp in stamps:
+        made = subprocess.run(
+            ["make", "--silent", f".venv/.{stamp}"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert not made.returncode, made.stderr
+    assert log.read_text().split() == installed

@@ -1,7 +1,7 @@
 """What the embedded engine makes of the demo's streams while Spark starts and kernels compile.
 
-A process of its own, `python -m penstock.cli.demo_preview KIND EVENTS SEED`, joins the first
-events and writes a few of the results to its standard output, as Arrow, with what it took.
+A process of its own (`demo_preview_process`) joins the first events and hands over a few of the
+results, as Arrow, with what it took.
 
 - `interpreted` runs without the JIT, so it needs no compiled kernels. It takes a millisecond for
   each row, and results are rare among few rows: of the first events it joins only those of the
@@ -11,9 +11,8 @@ events and writes a few of the results to its standard output, as Arrow, with wh
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -45,10 +44,10 @@ class Preview:
     examples: pa.Table
 
     def __str__(self) -> str:
-        of = f" of the {_SELLERS} busiest sellers" if self.kind == INTERPRETED else ""
+        of = f" of {_SELLERS} sellers" if self.kind == INTERPRETED else ""
         return (
-            f"the embedded engine, {self.kind}: {self.rows:,} rows{of} gave "
-            f"{self.results:,} results in {self.seconds:.2f} s"
+            f"embedded engine, {self.kind}: {self.rows:,} rows{of}, {self.results:,} results, "
+            f"{self.seconds:.1f} s"
         )
 
     def to_arrow(self) -> pa.Table:
@@ -110,14 +109,3 @@ def _of_the_busiest(work: Nexmark) -> dict[str, pa.RecordBatch]:
 
 def _key(work: Nexmark, stream: str) -> pa.Array:
     return work.batch(stream, 0, work.events, [KEY[stream]])[KEY[stream]]
-
-
-def _main(arguments: Sequence[str]) -> None:
-    kind, events, seed = arguments
-    table = preview(kind, Nexmark(events=int(events), seed=int(seed))).to_arrow()
-    with pa.ipc.new_stream(sys.stdout.buffer, table.schema) as writer:
-        writer.write_table(table)
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1:])

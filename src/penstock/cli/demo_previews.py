@@ -27,9 +27,10 @@ __all__ = ["Previews"]
 _COMPILING: Final = "compiling"
 _LOADED_WITHIN_S: Final = 15.0
 _WAITS: Final = {
-    INTERPRETED: "the embedded engine joins a few rows without its kernels, about five seconds",
+    INTERPRETED: "the embedded engine joins a few rows, about five seconds",
     COMPILED: "the embedded engine loads its kernels, a few seconds",
 }
+_COMPILES: Final = "kernels compile, once on this machine, up to a minute"
 
 
 class _Process:
@@ -46,7 +47,7 @@ class _Process:
         with self._output.open("wb") as output, self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-P", "-m", "penstock.cli.demo_preview"),
+                    *(sys.executable, "-P", "-m", "penstock.cli.demo_preview_process"),
                     *(kind, str(work.events), str(work.seed)),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -127,7 +128,7 @@ class Previews:
             self._next()
         elif kind == COMPILED and not self._says_compiling and process.compiles:
             self._says_compiling = True
-            self._wait("kernels compile, once on this machine, about a minute")
+            self._wait(_COMPILES)
 
     def _next(self) -> None:
         while self._running is None and self._to_come:

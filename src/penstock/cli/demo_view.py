@@ -85,7 +85,7 @@ def _panel(state: DemoState, spinner: Spinner) -> RenderableType:
     bar.add_column(justify="right", width=4)
     done = state.all_rows / state.total
     bar.add_row(ProgressBar(total=state.total, completed=state.all_rows), f"{done:.0%}")
-    parts: list[RenderableType] = [bar, "", _streams(state), "", _numbers(state)]
+    parts: list[RenderableType] = [bar, _streams(state), "", _numbers(state)]
     if waits := state.waits:
         spinner.update(text=Text("\n".join(map(str, waits.values())), "dim"))
         parts += ["", spinner]

@@ -21,6 +21,7 @@ from penstock.cli.side import Side
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
+from penstock.runtime.amount import amount
 from penstock.runtime.metrics import Metrics
 from penstock.window_join import WindowJoin
 
@@ -88,8 +89,11 @@ def run_join(request: JoinRequest) -> int:
         metrics = join.metrics
     elapsed = time.perf_counter() - started
     if not request.quiet:
-        loss = None if request.limits is None else metrics
-        _summarise(out, sides, totals, loss, request.out, elapsed)
+        lines = _summary(sides, totals, metrics, request.out)
+        lines += [] if request.limits is None else loss_lines(metrics)
+        lines.append(("peak live", amount(totals.peak_live, "tuple")))
+        speed = short(sum(side.rows for side in sides) / max(elapsed, 1e-9))
+        _show(out, [*lines, ("elapsed", f"{elapsed:.2f} s, {speed} rows/s")])
     _warn_of_late(err, sides, {name: file.path for name, file in late.items()})
     if request.limits is not None:
         warn_of_loss(err, request.limits, metrics, sides, totals)
@@ -128,22 +132,18 @@ def _progress(
         yield report
 
 
-def _summarise(
-    console: Console,
-    sides: Sequence[Side],
-    totals: Totals,
-    loss: Metrics | None,
-    out: Path,
-    elapsed: float,
-) -> None:
-    rows = sum(side.rows for side in sides)
-    lines = [(side.name, f"{side.rows:,} rows, {side.late:,} late") for side in sides]
-    lines.append(("results", f"{totals.results:,} rows in {out}"))
-    lines += [] if loss is None else loss_lines(loss)
-    lines += [
-        ("peak live", f"{totals.peak_live:,} tuples"),
-        ("elapsed", f"{elapsed:.2f} s, {short(rows / max(elapsed, 1e-9))} rows/s"),
-    ]
+def _summary(
+    sides: Sequence[Side], totals: Totals, metrics: Metrics, out: Path
+) -> list[tuple[str, str]]:
+    """What came in, what was left out, and what came of it."""
+    lines = []
+    for side in sides:
+        left_out = metrics.streams[side.name].left_out
+        lines.append((side.name, f"{amount(side.rows, 'row')}, {side.late:,} late{left_out}"))
+    return [*lines, ("results", f"{amount(totals.results, 'row')} in {out}")]
+
+
+def _show(console: Console, lines: Sequence[tuple[str, str]]) -> None:
     width = max(len(label) for label, _ in lines)
     for label, text in lines:
         say(console, f"{label:<{width}}  {text}")
@@ -154,11 +154,12 @@ def _warn_of_late(console: Console, sides: Sequence[Side], kept: dict[str, Path]
     if not late:
         return
     for side in late:
-        where = f"; they are in {kept[side.name]}" if side.name in kept else ""
+        them = "it is" if side.late == 1 else "they are"
+        where = f"; {them} in {kept[side.name]}" if side.name in kept else ""
         say(
             console,
-            f"warning: {side.late:,} of {side.rows:,} rows of {side.source.path} came late "
-            f"and were left out of the join{where}",
+            f"warning: {side.late:,} of {amount(side.rows, 'row')} of {side.source.path} came late "
+            f"and {'was' if side.late == 1 else 'were'} left out of the join{where}",
             "bold yellow",
         )
     needed = lateness_text(max(side.disorder_us for side in sides))

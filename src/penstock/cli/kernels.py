@@ -81,14 +81,16 @@ def _run(by_key: bool, limited: bool) -> None:
     """Run a join that takes windows and indexes through all they do: they grow, are left, saved
     and filled again."""
     streams = [Stream("a", time="ts"), Stream("b", time="ts")]
-    condition = {"on": "k"} if by_key else {"where": "abs(a.k - b.k) <= 1"}
-    query = WindowJoin(streams, **condition, within="100 us")  # type: ignore[arg-type]  # either
+    # Text, for what hashes keys.
+    condition = {"on": ["k", "s"]} if by_key else {"where": "abs(a.k - b.k) <= 1"}
+    query = WindowJoin(streams, **condition, within="100 us")
     limits = Limits(_LIMITS) if limited else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlanWarning)
         join = query.start(limits=limits)
         for begin in range(0, 3 * _ROWS, _ROWS):
             times = np.arange(begin, begin + _ROWS)
-            table = pa.table({"k": times % 40, "ts": times})
+            keys = times % 40
+            table = pa.table({"k": keys, "s": keys.astype(str).tolist(), "ts": times})
             join.push({"a": table, "b": table})
         query.restore(join.snapshot(), limits=limits).finish()

@@ -23,7 +23,7 @@ from penstock.errors import PenstockError
 __all__ = ["SparkUser", "check_installed", "interrupts_noted", "local_spark"]
 
 _POLL_S: Final = 0.1
-_PATIENCE_S: Final = 10.0  # for a Spark that nobody wants any more
+_PATIENCE_S: Final = 30.0  # for a Spark that nobody wants any more
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,13 @@ def local_spark(
     """
     from penstock.spark.local import LOG, local_session
 
-    directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    try:
+        directory = Path(tempfile.mkdtemp(prefix=f"{name}-"))
+    except OSError as error:
+        raise CommandError(
+            f"cannot make a folder for Spark in {tempfile.gettempdir()!r}: {first_line(error)}; "
+            f"set TMPDIR to a folder with some room, {user.instead}"
+        ) from None
     kept = False
     starting = _Starting(lambda: local_session(name, directory, cores))
     try:

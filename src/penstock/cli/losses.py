@@ -13,6 +13,7 @@ from penstock.cli.display import say
 from penstock.cli.join_files import Totals
 from penstock.cli.side import Side
 from penstock.model.limits import Limits
+from penstock.runtime.amount import amount
 from penstock.runtime.metrics import Metrics
 
 __all__ = ["loss_lines", "warn_of_loss"]
@@ -21,11 +22,14 @@ __all__ = ["loss_lines", "warn_of_loss"]
 def loss_lines(metrics: Metrics) -> list[tuple[str, str]]:
     """The lines of the summary."""
     lost, due = _lost_and_due(metrics)
-    # Rounded down: it is 100.0% only if nothing is lost.
-    recall = metrics.produced * 1000 // due / 10 if due else 100.0
+    recall = _recall(metrics, due)
+    if metrics.lost_interval is not None:
+        low, high = metrics.lost_interval
+        dues = (metrics.produced + high, metrics.produced + low)
+        recall = f"about {recall} ({' to '.join(_recall(metrics, each) for each in dues)})"
     return [
-        ("shed", f"{metrics.shed:,} tuples"),
-        ("lost", f"{_told(metrics, lost)} results, recall {recall:.1f}%"),
+        ("shed", amount(metrics.shed, "tuple")),
+        ("lost", f"{_told(metrics, lost)} {_results(lost)}, recall {recall}"),
     ]
 
 
@@ -45,15 +49,29 @@ def warn_of_loss(
         advice = f"; --memory '{totals.enough_rows} rows' is enough to lose none"
     say(
         console,
-        f"warning: {_told(metrics, lost)} of {'about ' if interval else ''}{due:,} results were "
-        f"lost, since {metrics.shed:,} rows were dropped to keep within --memory{advice}",
+        f"warning: {_told(metrics, lost)} of {'about ' if interval else ''}{due:,} "
+        f"{_results(due)} {_were(lost)} lost, since {amount(metrics.shed, 'row')} "
+        f"{_were(metrics.shed)} dropped to keep within --memory{advice}",
         "bold yellow",
     )
+
+
+def _recall(metrics: Metrics, due: int) -> str:
+    """Rounded down: it is 100.0% only if nothing is lost."""
+    return f"{metrics.produced * 1000 // due / 10 if due else 100.0:.1f}%"
 
 
 def _lost_and_due(metrics: Metrics) -> tuple[int, int]:
     assert metrics.lost is not None, "the command always has losses counted"
     return metrics.lost, metrics.produced + metrics.lost
+
+
+def _results(count: int) -> str:
+    return "result" if count == 1 else "results"
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"
 
 
 def _told(metrics: Metrics, lost: int) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from penstock.cli.display import say
 from penstock.cli.sparkline import sparkline
+from penstock.runtime.amount import amount
 from penstock.sizing.ceiling import Ceiling, Least
 from penstock.sizing.intervals import recall_at
 from penstock.sizing.policy_curve import Enough
@@ -31,14 +32,14 @@ def show(console: Console, found: Sizing) -> None:
     say(console, f"results     {about}{found.results:,} of the exact join")
     say(
         console,
-        f"exact need  {about}{found.need:,} of {found.rows:,} rows live at once, about "
+        f"exact need  {about}{found.need:,} of {amount(found.rows, 'row')} live at once, about "
         f"{_size(found.need_bytes)}",
     )
     if found.sampled_rows is not None:
         say(
             console,
-            f"sample      {found.sampled_rows:,} rows: of {found.heavy_keys:,} heavy keys all, of "
-            "the others a part",
+            f"sample      {amount(found.sampled_rows, 'row')}: of "
+            f"{amount(found.heavy_keys, 'heavy key')} all, of the others a part",
         )
     console.print()
     console.print(_table(found))

@@ -1,9 +1,10 @@
 """One clock: the watermarks of the streams and of the join.
 
 A stream's watermark is its newest event time less its lateness, or what it was advanced to
-by hand, whichever is later. The join's is the lowest of them; a stream that has been silent
-for longer than its idle timeout is left out. The join's watermark never goes back, so a
-stream that returns behind it is late.
+by hand, whichever is later. Where its jumps are capped, a gap in its times that is longer than
+the cap moves it on by no more than the cap in one push. The join's is the lowest of them; a
+stream that has been silent for longer than its idle timeout is left out. The join's watermark
+never goes back, so a stream that returns behind it is late.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+import numpy as np
+
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.query import Query
+from penstock.state.arena import Words
 
 __all__ = ["BEGINNING", "END_OF_TIME", "Clock"]
 
@@ -26,6 +30,7 @@ class Clock:
 
     def __init__(self, query: Query, now: Callable[[], float]) -> None:
         self._lateness = [stream.lateness_us for stream in query.streams]
+        self._max_jumps = [stream.max_jump_us for stream in query.streams]
         self._timeouts = [stream.idle_timeout_us for stream in query.streams]
         self._by_arrival = [
             number for number, stream in enumerate(query.streams) if stream.time is ARRIVAL
@@ -49,6 +54,31 @@ class Clock:
             return watermark
         reached = [self.watermarks[stream] for stream in self._by_arrival]
         return max([round(wall_clock() * 1e6), watermark, *reached])
+
+    def reached(self, stream: int, times: Words, latest: int) -> tuple[int, int]:
+        """The newest time that moves the watermark once these have come, of which `latest` is the
+        greatest; and how many are beyond it, behind a gap that is longer than the cap.
+
+        Before the first push no time is known: its median stands for it, which neither a wrong
+        time far ahead nor one far behind can move.
+        """
+        cap = self._max_jumps[stream]
+        if cap is None:
+            return latest, 0
+        is_first = self.watermarks[stream] == BEGINNING
+        before = self.watermarks[stream] + self._lateness[stream]
+        if not is_first and latest <= before + cap:
+            return latest, 0
+        in_order = np.sort(times)
+        if is_first:
+            before = int(in_order[(len(in_order) - 1) // 2])
+        ahead = in_order[np.searchsorted(in_order, before, "right") :]
+        gaps = np.flatnonzero(np.diff(ahead, prepend=before) > cap)
+        if not len(gaps):
+            return latest, 0
+        first = int(gaps[0])
+        last_before = before if first == 0 else int(ahead[first - 1])
+        return last_before + cap, len(ahead) - first
 
     def after(self, newest: Mapping[int, int], before: int) -> tuple[list[int], int]:
         """The streams' and the join's watermark once tuples up to `newest` are in.

@@ -78,6 +78,8 @@ class Driver:
             self.shedder = Shedder(binding.query, plan.limits, self.windows)
         self._values = ResultValues.of(binding.query, plan.limits)
         self.produced = 0
+        # Of results of matches the latest event times, in order; kept for who sets a list here.
+        self.latest: list[Words] | None = None
         self._query = binding.query
         self._bury = not keep_matched
         self._streams = len(binding.query.streams)
@@ -322,6 +324,8 @@ class Driver:
                 self._append(half, results)
             return
         self._give_out(batch, results)
+        if self.latest is not None:
+            self.latest.append(held.rows[-1].copy())
 
     def _give_out(self, batch: pa.RecordBatch, results: list[pa.RecordBatch]) -> None:
         if len(batch):

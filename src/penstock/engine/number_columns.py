@@ -25,6 +25,7 @@ _SCALES: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _SECONDS_PER_DAY: Final = 86_400
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WORD: Final = 1 << 64
+_FEW_DIGITS: Final = 8
 
 
 def number_of(calculation: Calculation, array: pa.Array) -> Number | None:
@@ -40,10 +41,12 @@ def number_of(calculation: Calculation, array: pa.Array) -> Number | None:
         whole = calculation.column(_integers(calculation, array))
         return Number("integer", whole, valid=_valid(array))
     if pt.is_decimal(kind):
+        array = _in_few_digits(calculation, array)
+        scale = array.type.scale
         whole = calculation.column(_unscaled(calculation, array))
-        if kind.scale >= 0:
-            return Number("decimal", whole, kind.scale, valid=_valid(array))
-        return Number("decimal", calculation.shifted(whole, -kind.scale), valid=_valid(array))
+        if scale >= 0:
+            return Number("decimal", whole, scale, valid=_valid(array))
+        return Number("decimal", calculation.shifted(whole, -scale), valid=_valid(array))
     if pt.is_date(kind):
         days = _stored(array)
         if pt.is_date64(kind):
@@ -117,24 +120,50 @@ def _as_calculated(calculation: Calculation, values: Array) -> Array:
     return values.astype(object if calculation.wide else np.int64, copy=False)
 
 
-def _unscaled(calculation: Calculation, array: pa.Array) -> Array:
-    """The digits of decimals as integers."""
+def _in_few_digits(calculation: Calculation, array: pa.Array) -> pa.Array:
+    """Decimals without digits behind the point that are all zero, if they then fit in 64 bits.
+
+    decimal(38, 18), as Spark has it where nothing else is said, is seldom used for so many.
+    """
+    if calculation.wide or array.type.scale <= _FEW_DIGITS or _in_64_bits(_words(array)).all():
+        return array
+    precision = array.type.precision
+    try:
+        is_long = array.type.bit_width > 128
+        return array.cast((pa.decimal256 if is_long else pa.decimal128)(precision, _FEW_DIGITS))
+    except pa.ArrowInvalid:  # some are not zero
+        return array
+
+
+def _words(array: pa.Array) -> Array:
+    """The digits of decimals as integers, of which each has a row of 64-bit words, lowest first."""
     count = array.type.bit_width // 64
-    if count < 2:
-        return _as_calculated(calculation, _stored(array))
     if array.buffers()[1] is None:
-        return _as_calculated(calculation, np.zeros(len(array), np.int64))
+        return np.zeros((len(array), max(count, 1)), np.int64)
+    if count < 2:
+        return _stored(array).astype(np.int64).reshape(-1, 1)
     stored = np.frombuffer(array.buffers()[1], np.int64)
     words = stored[count * array.offset :][: count * len(array)].reshape(len(array), count)
     valid = _valid(array)
-    if valid is not None:
-        words = np.where(valid[:, None], words, 0)
+    return words if valid is None else np.where(valid[:, None], words, 0)
+
+
+def _in_64_bits(words: Array) -> Flags:
+    signs = words[:, 0] >> 63
+    flags = np.ones(len(words), np.bool_)
+    for word in range(1, words.shape[1]):
+        flags &= words[:, word] == signs
+    return flags
+
+
+def _unscaled(calculation: Calculation, array: pa.Array) -> Array:
+    """The digits of decimals as integers."""
+    words = _words(array)
     if not calculation.wide:
-        lowest = np.ascontiguousarray(words[:, 0])
-        fits = (words[:, 1:] == (lowest >> 63)[:, None]).all(axis=1)
+        fits = _in_64_bits(words)
         calculation.doubt(~fits)
-        return np.where(fits, lowest, 0)
+        return np.where(fits, words[:, 0], 0)
     values: Array = words[:, -1].astype(object)
-    for word in range(count - 2, -1, -1):
+    for word in range(words.shape[1] - 2, -1, -1):
         values = values * _WORD + words[:, word].astype(np.uint64).astype(object)
     return values

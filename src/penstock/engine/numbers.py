@@ -17,10 +17,9 @@ calculated in 64 bits; rows for which these do not do are calculated again (`eng
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import copysign, inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -71,8 +70,7 @@ class Incomparable(TypeError):
     """Values of kinds that cannot be calculated with, or compared, together."""
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """The values of rows, or one for all of them.
 
     kind: integer, decimal, float, instant, time, duration, or null, which has no values.
@@ -128,7 +126,7 @@ def calculated(calculation: Calculation, op: str, left: Number, right: Number) -
         inside &= calculation.compared(np.greater_equal, _whole(made), calculation.constant(0))
         valid = _both(valid, inside)
     zone = left.zone if right.zone is None else right.zone
-    return replace(made, kind=kind, valid=valid, zone=zone if kind == "instant" else None)
+    return made._replace(kind=kind, valid=valid, zone=zone if kind == "instant" else None)
 
 
 def compared(
@@ -151,8 +149,8 @@ def distance(calculation: Calculation, left: Number, right: Number) -> Number:
     _must_be(is_number(left) and is_number(right), "-", left, right)
     difference = calculated(calculation, "-", left, right)
     if difference.floats is not None:
-        return replace(difference, floats=np.abs(difference.floats))
-    return replace(difference, whole=calculation.without_sign(_whole(difference)))
+        return difference._replace(floats=np.abs(difference.floats))
+    return difference._replace(whole=calculation.without_sign(_whole(difference)))
 
 
 def floats(calculation: Calculation, number: Number) -> Array:
@@ -194,7 +192,7 @@ def _whole(number: Number) -> Whole:
 def _alike(calculation: Calculation, left: Number, right: Number) -> tuple[Number, Number]:
     """The same, where one says what the other is: a null, or a number written in the query."""
     if left.kind == right.kind == "null":
-        left = right = replace(_null_as(calculation, left, left), kind="integer")
+        left = right = _null_as(calculation, left, left)._replace(kind="integer")
     elif left.kind == "null":
         left = _null_as(calculation, left, right)
     elif right.kind == "null":

@@ -51,6 +51,7 @@ _COMPARISONS: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = 
     ">": (pc.greater, np.greater),
     ">=": (pc.greater_equal, np.greater_equal),
 }
+_BLOCK_ROWS: Final = 1 << 15
 _MS_PER_DAY: Final = 86_400_000
 _US: Final = 6  # a microsecond is 10**-6 seconds
 
@@ -125,7 +126,24 @@ def _for_all(calculation: Calculation, values: Any) -> Any:
 
 
 def _calculated(rows: int, columns: Columns, decide: Callable[[Calculation, Columns], Any]) -> Any:
-    """What is decided for each row, in 64 bits, and again for those that did not fit."""
+    """What is decided for each row, as many rows at a time as stay in a processor's cache."""
+    if rows <= _BLOCK_ROWS:
+        return _calculated_block(rows, columns, decide)
+    parts = []
+    for begin in range(0, rows, _BLOCK_ROWS):
+        size = min(_BLOCK_ROWS, rows - begin)
+
+        def block(stream: int, name: str, at: int = begin, size: int = size) -> pa.Array:
+            return columns(stream, name).slice(at, size)
+
+        parts.append(_calculated_block(size, block, decide))
+    return np.concatenate(parts, axis=-1)
+
+
+def _calculated_block(
+    rows: int, columns: Columns, decide: Callable[[Calculation, Columns], Any]
+) -> Any:
+    """In 64 bits, and again for the rows that did not fit."""
     with np.errstate(all="ignore"):
         calculation = Calculation(rows)
         decided = np.array(decide(calculation, columns))
@@ -218,11 +236,13 @@ def _comparable(predicate: Comparison, columns: Columns) -> tuple[Any, Any] | No
         if isinstance(expression, Column):
             sides.append(columns(expression.stream, expression.name))
         elif isinstance(expression, Constant) and isinstance(other, Column):
-            kind = columns(other.stream, other.name).type
-            value = expression.value
-            if isinstance(value, int) and not _is_in_64_bits(value, pt.is_uint64(kind)):
-                return None
-            sides.append(pa.scalar(value, pa.uint64() if pt.is_uint64(kind) else None))
+            value, kind = expression.value, None
+            if isinstance(value, int) and not isinstance(value, bool):
+                is_unsigned = pt.is_uint64(columns(other.stream, other.name).type)
+                if not _is_in_64_bits(value, is_unsigned):
+                    return None
+                kind = pa.uint64() if is_unsigned else pa.int64()
+            sides.append(pa.scalar(value, kind))
         else:
             return None
     types = [side.type for side in sides]

@@ -54,12 +54,12 @@ class Waiting:
     ) -> pa.Table:
         """Through the loop, at once or when it is their turn; the watermark is that of after.
 
-        alone: tuples that come out without having been in a window, at once.
+        arrivals: identified. alone: tuples that come out without having been in a window, at once.
         """
         if not self._query.counts:
             return driver.run(arrivals, watermark, alone)
         for stream, each in arrivals.items():
-            self.add(stream, self.identified(driver.binding, stream, each))
+            self.add(stream, each)
         due = self.due(watermark)
         if self._query.counts_arrivals and watermark < END_OF_TIME:
             watermark = self.numbered

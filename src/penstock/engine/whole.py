@@ -76,7 +76,7 @@ class Calculation:
         """64-bit values, or Python's if the calculation is wide."""
         if self.wide or not values.size:
             return Whole(values, 0, 0)
-        return Whole(values, int(values.min()), int(values.max()))
+        return Whole(values, int(np.minimum.reduce(values)), int(np.maximum.reduce(values)))
 
     def plus(self, left: Whole, right: Whole) -> Whole:
         """Sums."""

@@ -76,6 +76,10 @@ def parse_memory(value: Any, what: str) -> Memory:
     if float(digits) * _SIZES.get(unit.upper(), 1) > _MOST:
         raise PlanError(f"{advice}, got {value!r}, more than can be counted")
     if unit.lower() in _ROWS and "." not in digits:
+        if int(digits) == 0:
+            raise PlanError(
+                f"{what}={value!r} holds no tuple, and gives no result; make it 1 row or more"
+            )
         return Memory(rows=int(digits))
     if unit.upper() not in _SIZES:
         raise PlanError(f"{advice}, got {value!r}; the units are rows, {', '.join(_UNITS)}")
@@ -96,7 +100,8 @@ class Limits:
     loss: how lost results are counted: 'exact', until there are too many ghosts; 'sampled'; or
         'off'.
     ghosts: how many dropped tuples are remembered, without their payload, to count what is lost
-        without them; beyond it the loss is sampled.
+        without them; beyond it the loss is sampled. The default is four for each row of `memory`
+        and 16,384 at least; in bytes, as many as fit.
     seed: of what is drawn at random.
     value: what a result is worth, an expression over columns of one stream, such as 'a.price';
         worths of 'prob', 'life' and 'expected_life' are multiplied by it.

@@ -23,6 +23,9 @@ class Stream:
     lateness: how far behind the newest event time a tuple may arrive and still count.
     idle_timeout: after this long without a tuple (on the wall clock) the stream no longer
         holds back the join's watermark; never, when not given.
+    max_jump: over a gap in its event times that is longer than this, a push moves its watermark
+        no further than this, so that one wrong time far ahead does not make all others late; no
+        cap, when not given.
     """
 
     name: str
@@ -30,10 +33,12 @@ class Stream:
     window: Window | Duration | None = None
     lateness: Duration = "0 seconds"
     idle_timeout: Duration | None = None
+    max_jump: Duration | None = None
 
     time_column: str = field(init=False, repr=False, compare=False)
     lateness_us: int = field(init=False, repr=False, compare=False)
     idle_timeout_us: int | None = field(init=False, repr=False, compare=False)
+    max_jump_us: int | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -58,3 +63,16 @@ class Stream:
         timeout = self.idle_timeout
         timeout_us = None if timeout is None else duration_us(timeout, f"the idle_timeout {where}")
         derived(self, "idle_timeout_us", timeout_us)
+        jump = self.max_jump
+        jump_us = None if jump is None else duration_us(jump, f"the max_jump {where}")
+        derived(self, "max_jump_us", jump_us)
+        if jump_us == 0:
+            raise QueryError(
+                f"stream {self.name!r} has max_jump={jump!r}, and its watermark could never move; "
+                "give more than the longest gap between its tuples, or leave max_jump out"
+            )
+        if self.time is ARRIVAL and jump_us is not None:
+            raise QueryError(
+                f"stream {self.name!r} takes its time of arrival, and has max_jump={jump!r}; no "
+                "time of it is wrong: leave max_jump out"
+            )

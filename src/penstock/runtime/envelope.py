@@ -19,7 +19,7 @@ from penstock.errors import SnapshotError
 __all__ = ["VERSION", "seal", "unseal"]
 
 MAGIC: Final = b"PENSTOCK"
-VERSION: Final = 2
+VERSION: Final = 3
 _HEADER: Final = struct.Struct("<8sI16s16sQ")
 
 

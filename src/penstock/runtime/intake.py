@@ -22,6 +22,7 @@ from penstock.model.arrow_table import arrow_table
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.model.time_unit import likely_unit
+from penstock.runtime.amount import amount
 from penstock.state.storage import check_keepable, empty_array
 
 __all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in", "warn_of_unit"]
@@ -145,7 +146,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
     array = batch.column(name)
     if array.null_count:
         raise TimestampError(
-            f"{where} has {array.null_count:,} nulls in {len(array):,} rows; "
+            f"{where} has {amount(array.null_count, 'null')} in {amount(len(array), 'row')}; "
             "filter them out, or fill them with the time of arrival"
         )
     values = np.frombuffer(array.buffers()[1] or b"", np.int64, len(array), 8 * array.offset)

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType, TracebackType
-from typing import Any, TypeVar
+from threading import Lock
+from types import TracebackType
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +34,9 @@ from penstock.model.workload import Workload
 from penstock.runtime import snapshot
 from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows
-from penstock.runtime.metrics import Metrics, StreamMetrics, shown_watermark
+from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.observed import Recent, observed_workload
+from penstock.runtime.one_call import one_at_a_time
 from penstock.runtime.why import Why, explain_tuples
 from penstock.shedding.ledger import Loss, loss_of
 from penstock.state.jit import announce_compilation
@@ -49,17 +51,18 @@ _Brought = TypeVar("_Brought")
 @dataclass
 class Counts:
     """What has come of a stream: all tuples, those without a key, those that were filtered
-    out, late ones, and late ones that nobody fetched."""
+    out, late ones, late ones that nobody fetched, and those beyond `max_jump`."""
 
     arrived: int = 0
     keyless: int = 0
     filtered: int = 0
     late: int = 0
     late_forgotten: int = 0
+    jumps: int = 0
 
 
 class Join:
-    """A running join. Not for use by several threads at once."""
+    """A running join. A call is refused while another is in it: one thread at a time."""
 
     def __init__(
         self,
@@ -106,9 +109,11 @@ class Join:
         self.finished = False
         self._closed = False
         self._broken = False
+        self.busy = Lock()
 
     # Batches in, results out.
 
+    @one_at_a_time
     def push(self, batches: Mapping[str, Any] | None = None, /, **streams: Any) -> pa.Table:
         """Feed one batch, made of a table for any of the streams, and get its results.
 
@@ -125,10 +130,16 @@ class Join:
             if not self.counts[stream].arrived:
                 warn_of_unit(self.query, stream, intake)
         released = {
-            stream: release(binding, stream, intake, watermark)
+            stream: self._released(binding, stream, intake, watermark)
             for stream, intake in intakes.items()
         }
         return self._whole(lambda: self._take(binding, intakes, released, watermark))
+
+    def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
+        """All that can be refused about a batch is refused here, where nothing has changed."""
+        released = release(binding, stream, intake, watermark)
+        identified = self.waiting.identified(binding, stream, released.arrivals)
+        return released._replace(arrivals=identified)
 
     def _take(
         self,
@@ -147,10 +158,15 @@ class Join:
             late = released[stream].late
             if late is not None:
                 self.counts[stream].late += len(late)
-                self.counts[stream].late_forgotten += self.late_rows[stream].add(late)
+                self.keep_late(stream, late)
             if len(intake.ts):
                 self.recent[stream].saw(len(released[stream].arrivals), intake)
-        newest = {stream: intake.latest for stream, intake in intakes.items() if len(intake.ts)}
+        newest = {}
+        for stream, intake in intakes.items():
+            if len(intake.ts):
+                reached = self.clock.reached(stream, intake.ts, intake.latest)
+                newest[stream], jumped = reached
+                self.counts[stream].jumps += jumped
         after = self.clock.after(newest, watermark)
         arrivals = {stream: each.arrivals for stream, each in released.items()}
         results = self.waiting.run(self.driver, arrivals, after[1], alone_in(released))
@@ -165,6 +181,7 @@ class Join:
             self._broken = True
             raise
 
+    @one_at_a_time
     def advance(self, stream: str, ts: int | datetime) -> pa.Table:
         """Promise that `stream` has no tuple before `ts` left to come; what this brings out."""
         self._must_be_open("advance")
@@ -173,6 +190,7 @@ class Join:
         self.clock.advance(number, moment)
         return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
 
+    @one_at_a_time
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
         """Give a window of time or rows another length; what this brings out.
 
@@ -186,6 +204,7 @@ class Join:
         self.query = query
         return results
 
+    @one_at_a_time
     def limit(
         self, memory: str | Memory | None = None, *, service_rate: float | None = None
     ) -> None:
@@ -210,6 +229,10 @@ class Join:
             limits = replace(limits, service_rate=service_rate)
             check_limits(self.query, limits)
         shedder.check_memory(limits.memory)
+        shedder.limits = limits  # by which late rows are kept, too
+        for rows, counts in zip(self.late_rows, self.counts, strict=True):
+            counts.late_forgotten += rows.fit(self._late_room)
+        self._count_late()
         self._whole(lambda: shedder.limit(limits, self.clock.watermark))
 
     def _number(self, stream: str) -> int:
@@ -217,15 +240,44 @@ class Join:
             raise InputError(f"no stream is called {stream!r}; the streams are {self.query.names}")
         return self.query.names.index(stream)
 
+    @one_at_a_time
     def finish(self) -> pa.Table:
-        """End all streams; what this brings out."""
+        """End all streams; what this brings out. The memory of what has expired is given back."""
         self._must_be_open("finish")
         self.clock.finish()
         self.finished = True
-        return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
+        return self._whole(self._end)
 
+    def _end(self) -> pa.Table:
+        results = self.waiting.run(self.driver, {}, self.clock.watermark)
+        self.driver.windows.give_back()
+        return results
+
+    def keep_late(self, stream: int, late: pa.RecordBatch) -> None:
+        """Keep late rows until they are asked for: under a limit in bytes, within a part of it."""
+        forgotten = self.late_rows[stream].add(late, self._late_room)
+        self.counts[stream].late_forgotten += forgotten
+        self._count_late()
+
+    @property
+    def _late_room(self) -> int | None:
+        """How many bytes the late rows of a stream may take; None for any."""
+        shedder = self.driver.shedder
+        room = None if shedder is None else shedder.late_bytes
+        return None if room is None else room // len(self.late_rows)
+
+    def _count_late(self) -> None:
+        if self.driver.shedder is not None:
+            self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in self.late_rows)
+
+    @one_at_a_time
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
+        drained = self._drained()
+        self._count_late()
+        return drained
+
+    def _drained(self) -> dict[str, pa.Table]:
         return {
             name: rows.drain(None if schema is None else given_schema(schema))
             for name, rows, schema in zip(
@@ -252,6 +304,7 @@ class Join:
     # What it says of itself.
 
     @property
+    @one_at_a_time
     def metrics(self) -> Metrics:
         """Counters of this moment."""
         driver = self.driver
@@ -265,6 +318,7 @@ class Join:
                 waiting=self.waiting.rows(number),
                 late=self.counts[number].late,
                 late_forgotten=self.counts[number].late_forgotten,
+                jumps=self.counts[number].jumps,
                 live=driver.windows.live(number),
                 expired=driver.windows.expired(number),
                 watermark=shown_watermark(self.clock.watermarks[number]),
@@ -280,21 +334,23 @@ class Join:
             live=sum(each.live for each in streams.values()),
             bytes=driver.windows.state_bytes + driver.windows.payload_bytes,
             watermark=shown_watermark(self.clock.watermark),
-            streams=MappingProxyType(streams),
+            streams=Frozen(streams),
             shed=sum(each.shed for each in streams.values()),
             unprobed=sum(each.unprobed for each in streams.values()),
             lost=loss.lost,
             lost_interval=loss.interval,
-            lost_by=MappingProxyType(dict(loss.by_reason)),
+            lost_by=Frozen(loss.by_reason),
             ghosts=0 if shedder is None else shedder.ghosts.held,
         )
 
+    @one_at_a_time
     def workload(self) -> Workload:
         """What has been seen of the streams: rates of late, and of the live tuples how many keys
         they have, how often they match, and what is kept of one."""
         self._must_be_whole()
         return observed_workload(self)
 
+    @one_at_a_time
     def footprint(self) -> dict[str, int]:
         """Bytes held: `state` for rings and indexes, `payload` for the columns of tuples,
         `late` for late tuples nobody has fetched."""
@@ -305,12 +361,14 @@ class Join:
             "late": sum(rows.nbytes for rows in self.late_rows),
         }
 
+    @one_at_a_time
     def why(
         self, tuples: Mapping[str, Mapping[str, Any]] | None = None, /, **streams: Mapping[str, Any]
     ) -> Why:
         """Why these tuples, one of each stream named, joined or did not."""
         return explain_tuples(self, self._by_stream("why", tuples, streams))
 
+    @one_at_a_time
     def snapshot(self) -> bytes:
         """All it needs to go on elsewhere: give it to the query's `restore`."""
         self._must_be_whole()
@@ -319,8 +377,14 @@ class Join:
     # Its end.
 
     def close(self) -> None:
-        """No more batches. What it says of itself stays readable."""
+        """No more batches. What it says of itself stays readable. Any thread may call it."""
         self._closed = True
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise StateError(
+            "a running join can be neither copied nor pickled; to go on elsewhere, give the bytes "
+            "of its snapshot() to the query's restore()"
+        )
 
     def __enter__(self) -> Join:
         return self

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 from penstock.engine.clock import BEGINNING, END_OF_TIME
+from penstock.runtime.amount import amount
 
-__all__ = ["Metrics", "StreamMetrics", "shown_watermark", "time_text"]
+__all__ = ["Frozen", "Metrics", "StreamMetrics", "shown_watermark", "time_text"]
 
 
 def shown_watermark(watermark: int) -> int | None:
@@ -52,7 +54,8 @@ class StreamMetrics:
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of
     one of them; a result that lacks tuples of several streams is lost by the first.
     unprobed: tuples that did not look for partners when they came, for want of service rate; where
-    it drops tuples these are shed, too.
+    it drops tuples these are shed, too. jumps: tuples that came behind a gap longer than
+    `max_jump`, and did not move the watermark when they came.
     So arrived = late + keyless + filtered + waiting + live + expired + shed.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
@@ -69,6 +72,50 @@ class StreamMetrics:
     shed: int = 0
     lost: int = 0
     unprobed: int = 0
+    jumps: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """Tuples in time that are not in the window and have not been, in words: where there are
+        none, nothing."""
+        kinds = ((self.keyless, "without a key"), (self.filtered, "filtered out"))
+        return "".join(f", {count:,} {kind}" for count, kind in kinds if count)
+
+    def __str__(self) -> str:
+        waiting = f", {self.waiting:,} waiting" if self.waiting else ""
+        shed = f", {self.shed:,} shed" if self.shed else ""
+        unprobed = f"; {self.unprobed:,} not probed" if self.unprobed else ""
+        jumps = f"; {self.jumps:,} beyond max_jump" if self.jumps else ""
+        return (
+            f"{self.arrived:,} arrived: {self.late:,} late{self.left_out}{waiting}, "
+            f"{self.live:,} live, {self.expired:,} expired{shed}{unprobed}{jumps}; "
+            f"watermark {_text(self.watermark)}"
+        )
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class Frozen(Mapping[_Key, _Value]):
+    """A mapping that does not change, and can be copied and pickled."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[_Key, _Value]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: _Key) -> _Value:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
 
 
 @dataclass(frozen=True)
@@ -95,7 +142,7 @@ class Metrics:
     unprobed: int = 0
     lost: int | None = 0
     lost_interval: tuple[int, int] | None = None
-    lost_by: Mapping[str, int] = field(default_factory=dict)
+    lost_by: Mapping[str, int] = field(default_factory=lambda: Frozen({}))
     ghosts: int = 0
 
     @property
@@ -107,30 +154,44 @@ class Metrics:
         due = self.produced + self.lost
         return self.produced / due if due else 1.0
 
+    @property
+    def recall_interval(self) -> tuple[float, float] | None:
+        """Low and high, between which the recall is with a chance of 95 %. Both are the recall if
+        it is exact; None when what is lost is not counted."""
+        if self.recall is None:
+            return None
+        if self.lost_interval is None:
+            return self.recall, self.recall
+        low, high = self.lost_interval
+        dues = (self.produced + high, self.produced + low)
+        least, most = (self.produced / due if due else 1.0 for due in dues)
+        return least, most
+
     def __str__(self) -> str:
         lines = [
-            f"{self.produced:,} results, {self.late:,} late, {self.live:,} live tuples "
-            f"in {_size(self.bytes)}, watermark {_text(self.watermark)}"
+            f"{amount(self.produced, 'result')}, {self.late:,} late, "
+            f"{amount(self.live, 'live tuple')} in {_size(self.bytes)}, "
+            f"watermark {_text(self.watermark)}"
         ]
-        lines += [
-            f"  {name}: {each.arrived:,} arrived, {each.late:,} late, {each.live:,} live, "
-            f"{each.expired:,} expired, {f'{each.shed:,} shed, ' if each.shed else ''}"
-            f"{f'{each.unprobed:,} not probed, ' if each.unprobed else ''}"
-            f"watermark {_text(each.watermark)}"
-            for name, each in self.streams.items()
-        ]
+        lines += [f"  {name}: {each}" for name, each in self.streams.items()]
         if self.shed or self.unprobed:
             lines.insert(1, self._shed_text())
         return "\n".join(lines)
 
+    def _recall_text(self) -> str:
+        if self.recall_interval is None or self.lost_interval is None:
+            return f"{self.recall:.1%}"
+        low, high = self.recall_interval
+        return f"about {self.recall:.1%} ({low:.1%} to {high:.1%})"
+
     def _shed_text(self) -> str:
-        shed = f"{self.shed:,} {'tuple' if self.shed == 1 else 'tuples'} shed"
+        shed = f"{amount(self.shed, 'tuple')} shed"
         if self.unprobed and self.shed < self.unprobed:  # else they are among the shed
             shed = f"{self.unprobed:,} not probed" + (f", {shed}" if self.shed else "")
         if self.lost is None or self.recall is None:
             return f"  {shed}; what is lost is not counted"
-        told = f"{self.lost:,} results lost"
+        told = f"{amount(self.lost, 'result')} lost"
         if self.lost_interval is not None:
             low, high = self.lost_interval
             told = f"about {told} ({low:,} to {high:,})"
-        return f"  {shed}, {told}, recall {self.recall:.1%}"
+        return f"  {shed}, {told}, recall {self._recall_text()}"

@@ -73,6 +73,7 @@ def save(join: Join) -> bytes:
                 "filtered": [each.filtered for each in join.counts],
                 "late": [each.late for each in join.counts],
                 "late_forgotten": [each.late_forgotten for each in join.counts],
+                "jumps": [each.jumps for each in join.counts],
                 "expired": [windows.expired(stream) for stream in range(len(join.counts))],
             }
         ),
@@ -161,7 +162,8 @@ def load(join: Join, data: bytes) -> None:
         counts.keyless = streams["keyless"][stream]
         counts.filtered = streams["filtered"][stream]
         counts.late = streams["late"][stream]
-        counts.late_forgotten = streams["late_forgotten"][stream]
+        counts.late_forgotten += streams["late_forgotten"][stream]  # there may be less room now
+        counts.jumps = streams["jumps"][stream]
     of_join = sections["join"].to_pylist()[0]
     join.driver.restore(of_join["produced"], streams["expired"])
     join.clock.restore(streams["watermark"], of_join["watermark"])
@@ -178,7 +180,7 @@ def load(join: Join, data: bytes) -> None:
 def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
     name, binding = join.query.names[stream], join.driver.binding
     for batch in sections[f"late {name}"].to_batches():
-        join.late_rows[stream].add(batch)
+        join.keep_late(stream, batch)
     matched, done = _matched(sections, name), 0
     for arrivals in _arrivals(
         binding, stream, sections[f"window {name}"], sections[f"times {name}"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,10 +18,13 @@ from penstock.engine.words import tuple_words
 from penstock.model.access import Equal
 from penstock.runtime.metrics import time_text
 from penstock.runtime.why_line import same_values
+from penstock.shedding.ghosts import levels
 from penstock.shedding.saved import save_ghosts
-from penstock.state.arena import RANK_SHIFT, UNPROBED
-from penstock.state.levels import worth_of
+from penstock.shedding.shedder import Shedder
+from penstock.state.arena import UNPROBED
+from penstock.state.levels import worths_of
 from penstock.state.storage import as_kept
+from penstock.stats.frequencies import count
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
@@ -63,6 +67,16 @@ def may_be_forgotten(join: Join, stream: int) -> bool:
     return not shedder.windows.has_ghosts or shedder.losses.variance is not None
 
 
+def _rate(shedder: Shedder, stream: int, key: int) -> float:
+    """How often a key has come in the other of two streams, in about a window's time. The worth of
+    a key that has not come is no rate: it is what such keys turn out to meet, beside others."""
+    state = shedder.windows.state
+    table = state.tables[int(state.steps[stream, 0].path)]
+    if table.given:
+        return inf
+    return count(state.halves, state.singles, table, key) * float(state.budget["shrink"][0])
+
+
 def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Shed | None:
     """What is known of a tuple that was shed; None if no ghost tells of it."""
     shedder, binding = join.driver.shedder, join.driver.binding
@@ -98,8 +112,9 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
         rate = f"service_rate={shedder.limits.service_rate or 0:g}"
         reason = f"was dropped when it came, at random, to keep within {rate}"
         return Shed(instant, reason, at_once=True)
-    level = marks >> RANK_SHIFT
-    worth = worth_of(level)
+    worth = float(worths_of(levels(np.array([marks], np.int64)))[0])
+    if len(binding.schemas) == 2 and shedder.windows.plan.is_plain:
+        worth = min(worth, _rate(shedder, stream, ghosts["word 0"][at].as_py()))
     often = f"{worth:.2g} of them in about a window's time" if worth > _RARE else "none of late"
     reason = _FOR[shedder.limits.shed].format(worth=often)
     if shedder.limits.value is not None:

@@ -16,21 +16,27 @@ from penstock.model.binding import Binding
 from penstock.model.limits import Limits
 from penstock.model.query import Query
 from penstock.shedding import ghosts
+from penstock.shedding.byte_room import FEW_GHOSTS, ByteRoom
 from penstock.state import ring
 from penstock.state.arena import Words
 from penstock.state.budget import NOTE_WORDS
+from penstock.state.levels import worths_of
 from penstock.state.payload import Payload
 from penstock.state.pieces import in_pieces
 from penstock.state.windows import Windows
 
 __all__ = ["GhostRoom"]
 
-_ALL_GHOSTS: Final = 1 << 20  # are counted one by one, if nothing is said
+_GHOSTS_A_ROW: Final = 4  # of a limit in rows, the default number of ghosts
+_LEAST_GHOSTS: Final = 1 << 14  # at least, where rows are few
+_ALL_GHOSTS: Final = 1 << 20  # the default without a limit of memory
 _SAMPLED_GHOSTS: Final = 1 << 12
-_FEW_GHOSTS: Final = 64
-_GROWTH: Final = 2  # as many as there are, times this, are made room for
-_GHOST_BYTES: Final = 128  # of a limit in bytes, about what a ghost takes with its indexes
-_PART: Final = 4  # of a limit in bytes, the most for ghosts
+_LEAST_CHANCE: Final = 2.0**-30
+_FEWER: Final = 0.93
+_BY_WORTH: Final = 0.5  # of 2: a quarter
+_RELAXED: Final = 1.25
+_HALVINGS: Final = 30
+_GROWTH: Final = 4  # for a part of as many as there are room is made
 
 
 class GhostRoom:
@@ -40,6 +46,8 @@ class GhostRoom:
         self.limits = limits
         self.windows = windows
         self._streams = windows.streams
+        self.byte_room = ByteRoom(windows)
+        self.fitting = FEW_GHOSTS  # how many fit into a limit in bytes
 
     @property
     def held(self) -> int:
@@ -48,13 +56,17 @@ class GhostRoom:
 
     @property
     def most(self) -> int:
-        """How many may be."""
-        limits = self.limits
+        """How many there may be."""
+        limits, memory = self.limits, self.limits.memory
+        most = _ALL_GHOSTS
         if limits.ghosts is not None:
-            return limits.ghosts
-        most = _ALL_GHOSTS if limits.loss == "exact" else _SAMPLED_GHOSTS
-        if limits.memory.bytes is not None:
-            return max(int(min(most, limits.memory.bytes // (_PART * _GHOST_BYTES))), _FEW_GHOSTS)
+            most = limits.ghosts
+        elif limits.loss == "sampled":
+            most = _SAMPLED_GHOSTS
+        elif memory.rows is not None:
+            most = max(_GHOSTS_A_ROW * memory.rows, _LEAST_GHOSTS)
+        if memory.bytes is not None:
+            most = min(most, self.fitting)
         return most
 
     def bind(self, binding: Binding) -> None:
@@ -121,31 +133,66 @@ class GhostRoom:
             for number in range(self._streams, 2 * self._streams):
                 ring.sweep(windows.state, number, watermark)  # of what has ended, first
             if self.held >= self.most:
-                self.thin(self.most * 3 // 4)
+                self.thin(self.most * 7 // 8)
             return
         rows = {
-            number: max(_GROWTH * windows.live(number), _FEW_GHOSTS)
+            number: max(windows.live(number) // _GROWTH, FEW_GHOSTS)
             for number in range(self._streams, 2 * self._streams)
         }
         memory = self.limits.memory
         while (
             memory.bytes is not None
-            and self.held > _FEW_GHOSTS
+            and self.held > FEW_GHOSTS
             and windows.bytes_with(rows, watermark) > memory.bytes
         ):
             self.thin(self.held * 3 // 4)
-            rows = dict.fromkeys(rows, _FEW_GHOSTS)
+            rows = dict.fromkeys(rows, FEW_GHOSTS)
         windows.reserve(rows, watermark)
         if not windows.has_index_room:
             windows.make_index_room()
 
     def thin(self, most: int) -> None:
-        """Turn to a smaller sample, of so many ghosts at most."""
-        state = self.windows.state
-        state.budget["learns"] = 1
-        while self.held > most and state.budget[0].threshold > 2.0**-60:
-            state.budget["threshold"] *= 0.5
-            ghosts.thin(state)
+        """Turn to a smaller sample, of `most` ghosts at most."""
+        budget = self.windows.state.budget
+        budget["learns"] = 1
+        wanted = max(float(most), 0.5)
+        while self.held > most and budget["uniform"][0] > _LEAST_CHANCE:
+            wanted *= _FEWER  # a sample may come out larger than is wanted
+            budget["uniform"], budget["slope"] = self._chances(wanted)
+            budget["threshold"] = np.minimum(budget["threshold"], budget["uniform"])
+            ghosts.thin(self.windows.state)
+
+    def relax(self) -> None:
+        """When there is room again, give better chances to ghosts that are laid from now on."""
+        budget = self.windows.state.budget
+        # In semi joins all of a key have the same chance, whenever they are laid.
+        if budget["uniform"][0] < 1.0 and not budget["stops"][0] and 2 * self.held < self.most:
+            for name in ("uniform", "slope"):
+                budget[name] = np.minimum(budget[name] * _RELAXED, 1.0)
+
+    def _chances(self, wanted: float) -> tuple[float, float]:
+        """Uniform part and slope of chances by which about `wanted` ghosts are kept, a quarter of
+        them by worth."""
+        windows = self.windows
+        numbers = range(self._streams, 2 * self._streams)
+        marks = np.concatenate(
+            [windows.marks(each, windows.live_sequences(each)).astype(np.int64) for each in numbers]
+        )
+        had = ghosts.chances(marks)
+        worths = worths_of(ghosts.levels(marks))
+        budget = windows.state.budget[0]
+        uniform = (2.0 - _BY_WORTH) * wanted / float((1.0 / had).sum())
+        worth = float((worths / had).sum())
+        if budget.stops or worth <= 0.0:
+            return min(uniform / 2, float(budget.uniform) / 2), 0.0
+        slope = _BY_WORTH * wanted / worth
+        # Chances end at 1, and none rises: as much of both as gives what is wanted.
+        least, most = 0.5, 1.0 / min(uniform, 1.0)
+        for _ in range(_HALVINGS):
+            part = (least + most) / 2
+            kept = (np.minimum(had, part * (uniform + slope * worths)) / had).sum()
+            least, most = (part, most) if kept <= wanted else (least, part)
+        return min(least * uniform, 1.0 - 2.0**-20), least * slope
 
 
 def _is_exact(binding: Binding) -> bool:

@@ -7,7 +7,10 @@ the first stream whose tuple is a ghost.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock.shedding.worth import level_now
 from penstock.state import indexes, queue, ring
@@ -25,15 +28,58 @@ from penstock.state.arena import (
 )
 from penstock.state.budget import ENTRY_WORDS, NOTE_WORDS
 from penstock.state.jit import kernel
-from penstock.state.losses import SKIPPED, chance, count, count_met, lot, spread
+from penstock.state.losses import (
+    CODES_AN_OCTAVE,
+    SKIPPED,
+    chance_of,
+    code_now,
+    count,
+    count_met,
+    lot,
+    spread,
+)
 
-__all__ = ["charge", "charge_all", "has_room", "lay", "meet_all", "raise_all", "sources", "thin"]
+__all__ = [
+    "chances",
+    "charge",
+    "charge_all",
+    "has_room",
+    "lay",
+    "levels",
+    "meet_all",
+    "raise_all",
+    "sources",
+    "thin",
+]  # fmt: skip
+
+
+# Where tuples have a rank, a ghost has its level and, above it, the code of its chance.
+LEVEL_BITS: Final = 10
+_CODE_SHIFT: Final = RANK_SHIFT + LEVEL_BITS
+_LEVEL_MASK: Final = (1 << LEVEL_BITS) - 1
 
 
 @kernel
 def _level(record: Any) -> int:
-    """A ghost has its level where tuples have a rank."""
-    return record.marks >> RANK_SHIFT
+    return record.marks >> RANK_SHIFT & _LEVEL_MASK
+
+
+@kernel
+def _chance(record: Any) -> float:
+    """The chance of being kept that a ghost had up to now."""
+    return chance_of(record.marks >> _CODE_SHIFT)
+
+
+def levels(marks: Words) -> Words:
+    """The levels of ghosts."""
+    found: Words = marks >> RANK_SHIFT & _LEVEL_MASK
+    return found
+
+
+def chances(marks: Words) -> npt.NDArray[np.float64]:
+    """The chances of being kept that ghosts had up to now."""
+    codes = marks >> _CODE_SHIFT
+    return np.exp2(-codes / CODES_AN_OCTAVE)
 
 
 @kernel
@@ -55,13 +101,8 @@ def _lot_of(state: State, number: int, ghost: int) -> float:
 
 
 @kernel
-def _is_kept(state: State, of: float, level: int) -> bool:
-    return state.budget[0].threshold >= 1.0 or of < chance(state, level)
-
-
-@kernel
 def has_room(state: State, number: int) -> bool:
-    """Whether one more ghost of a stream can be."""
+    """Whether there is room for another ghost of a stream."""
     streams = state.join[0].streams
     window = state.windows[streams + number]
     if window.head - state.shares[number].floor > window.mask:
@@ -87,14 +128,15 @@ def lay(state: State, number: int, sequence: int) -> bool:
         pass  # the chance of a ghost must be told without it
     elif share.levels > 0 and share.ages == 0 and sequence != state.windows[number].head:
         level = queue.level_of(state, number, sequence)
-    elif state.budget[0].threshold < 1.0:
+    elif state.budget[0].uniform < 1.0:
         level = level_now(state, number, sequence)
     place = sequence & state.windows[number].mask
     tuple_number = state.words[share.entries + ENTRY_WORDS * place + 1]
-    if state.budget[0].threshold < 1.0 and not _is_kept(
-        state, _lot(state, number, record.key, tuple_number), level
-    ):
-        return True
+    code = 0
+    if state.budget[0].uniform < 1.0:
+        code = code_now(state, level)
+        if _lot(state, number, record.key, tuple_number) >= chance_of(code):
+            return True
     if not has_room(state, number):
         return False
     own = state.windows[number]
@@ -104,7 +146,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
         of_ghosts = path + state.budget[0].ghost_paths
         now = word_at(state, of_ghosts, window.head)
         now.ts, now.key = was.ts, was.key
-        now.marks = level << RANK_SHIFT | was.marks & UNPROBED
+        now.marks = code << _CODE_SHIFT | level << RANK_SHIFT | was.marks & UNPROBED
         entry = indexes.locate(state, of_ghosts, was.key)
         indexes.insert(state, of_ghosts, window.head, entry)
     note = share.notes + NOTE_WORDS * (window.head & window.mask)
@@ -157,8 +199,7 @@ def charge(state: State, rows: Words, at: int) -> None:
     for number in range(streams):
         if rows[number, at] < 0:
             charged = number if charged < 0 else charged
-            if state.budget[0].threshold < 1.0:
-                had *= chance(state, _level(record_at(state, streams + number, ~rows[number, at])))
+            had *= _chance(record_at(state, streams + number, ~rows[number, at]))
         elif rows[number, at] >= SKIPPED:
             skipped = number
     if skipped >= 0:
@@ -169,9 +210,8 @@ def charge(state: State, rows: Words, at: int) -> None:
     if had < 1.0:  # the sample tells it
         for number in range(streams):
             if rows[number, at] < 0:
-                level = _level(record_at(state, streams + number, ~rows[number, at]))
-                of = _lot_of(state, number, ~rows[number, at])
-                spread(state, of, chance(state, level), had)
+                own = _chance(record_at(state, streams + number, ~rows[number, at]))
+                spread(state, _lot_of(state, number, ~rows[number, at]), own, had)
         if skipped >= 0:
             of = lot(state, rows[skipped, at], streams + skipped)
             spread(state, of, state.budget[0].looks, had)
@@ -206,12 +246,17 @@ def meet_all(state: State, rows: Words) -> None:
 
 @kernel
 def thin(state: State) -> None:
-    """Bury the ghosts that the threshold leaves out."""
+    """Lower the chances of ghosts to those that new ones have, and bury what that leaves out."""
     for ghosts in range(state.join[0].streams, len(state.windows)):
         window = state.windows[ghosts]
         for sequence in range(window.tail, window.head):
             record = record_at(state, ghosts, sequence)
-            of = _lot_of(state, ghosts - state.join[0].streams, sequence)
-            if not record.marks & DEAD and not _is_kept(state, of, _level(record)):
-                ring.bury(state, ghosts, sequence)
+            if record.marks & DEAD:
+                continue
+            lower = code_now(state, _level(record))
+            if lower > record.marks >> _CODE_SHIFT:
+                record.marks = lower << _CODE_SHIFT | record.marks & (1 << _CODE_SHIFT) - 1
+                of = _lot_of(state, ghosts - state.join[0].streams, sequence)
+                if of >= chance_of(lower):
+                    ring.bury(state, ghosts, sequence)
         ring.expire(state, ghosts, -(1 << 62))  # holes at the tail

@@ -10,12 +10,14 @@ from typing import Final
 
 from penstock.shedding.shedder import Shedder
 
-__all__ = ["EARLIER_SHED", "NOT_PROBED", "Loss", "loss_of"]
+__all__ = ["EARLIER_SHED", "NOT_PROBED", "Loss", "interval_of", "loss_of"]
 
 EARLIER_SHED: Final = "earlier tuple shed"
 NOT_PROBED: Final = "latest not probed"
-_WITHIN_95: Final = 1.96  # standard deviations
-_NONE_SEEN: Final = 3.0  # so many, times the chance of each, are seen in 95 of 100 cases
+# Standard deviations: more than 1.96, for the variance is estimated too, by as few ghosts.
+_WITHIN_95: Final = 2.2
+# Rule of three: losses that no kept ghost has seen are at most 3/p with 95 % confidence.
+_NONE_SEEN: Final = 3.0
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,27 @@ def loss_of(shedder: Shedder, produced: int) -> Loss:
     lost = whole[-1]
     interval = None
     if losses.variance is not None:
-        off = _WITHIN_95 * sqrt(losses.variance)
-        # What no ghost tells of may be as much as three times a chance of one in so many allows.
-        high = sums[-1] + off + _NONE_SEEN / min(losses.threshold, losses.looks)
-        interval = (max(round(sums[-1] - off), losses.seen), round(high))
+        low, high = interval_of(sums[-1] - losses.seen, losses.variance)
+        unseen = _NONE_SEEN / min(losses.threshold, losses.looks)
+        high = max(high, sums[-1] - losses.seen + unseen)
+        interval = (min(round(losses.seen + low), lost), max(round(losses.seen + high), lost))
         most = losses.most_lost(produced)
         if most is not None:
             lost = min(lost, most)
-            interval = (losses.seen, most)
+            interval = (round(losses.seen), most)
     return Loss(lost, interval, by_stream, _by_reason(shedder, lost))
+
+
+def interval_of(estimate: float, variance: float) -> tuple[float, float]:
+    """Wilson's interval for an estimate: the numbers from which it is a few standard deviations
+    away at most, where the variance is in proportion to the number. An estimate too low has too
+    low a variance beside it: the plain interval around it then misses the truth."""
+    if estimate <= 0.0:
+        return 0.0, 0.0
+    each = variance / estimate
+    middle = estimate + _WITHIN_95**2 * each / 2
+    off = _WITHIN_95 * sqrt(each * estimate + (_WITHIN_95 * each / 2) ** 2)
+    return middle - off, middle + off
 
 
 def _by_reason(shedder: Shedder, lost: int) -> dict[str, int]:

@@ -69,7 +69,7 @@ class Losses:
 
     @property
     def threshold(self) -> float:
-        """The chance of a ghost to be kept, whose partners never come."""
+        """The least chance of being kept that a ghost has had."""
         return float(self.windows.state.budget["threshold"][0])
 
     def most_lost(self, produced: int) -> int | None:
@@ -80,6 +80,6 @@ class Losses:
         return self.windows.expired(0) + int(self.shed[0]) - produced
 
     @property
-    def seen(self) -> int:
+    def seen(self) -> float:
         """Lost results that are certain: those that no sample had to tell."""
-        return round(float(self.windows.state.budget["certain"][0]))
+        return float(self.windows.state.budget["certain"][0])

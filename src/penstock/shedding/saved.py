@@ -3,7 +3,7 @@
 numbers    of the budget and of each stream's share
 learned    what is known of ages and stays
 groups     the sums of lost results by group
-counts     the keys of each path and how often they came
+counts     the hashes of each path's keys and how often they came
 sample     the values of each path
 totals     of each path's table
 ghosts     of one stream: times, words, marks, notes, and the columns that were kept
@@ -21,7 +21,7 @@ from penstock.shedding import ghosts
 from penstock.shedding.sharing import portions
 from penstock.shedding.shedder import Shedder
 from penstock.state.arena import Words
-from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS
+from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS, QUEUE_WORDS
 from penstock.state.storage import as_kept
 from penstock.state.windows import Windows
 from penstock.stats import frequencies, sample
@@ -30,8 +30,8 @@ from penstock.stats.tables import BY_KEY, BY_ORDER
 __all__ = ["ghost_numbers", "load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
 
 _OF_BUDGET: Final = (
-    "instant", "newest", "random", "sampling", "threshold", "growth", "grown_at", "arrivals",
-    "learns", "certain", "credit", "credited_at", "began",
+    "instant", "newest", "random", "sampling", "threshold", "uniform", "slope", "growth",
+    "grown_at", "arrivals", "learns", "certain", "credit", "credited_at", "began",
 )  # fmt: skip
 _OF_SHARE: Final = (
     "shed", "lost", "numbered", "came", "arrived", "unprobed", "unprobed_lost",
@@ -54,20 +54,21 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
         start = int(state.budget["groups"][0])
         saved["groups"] = pa.table({"sums": state.floats[start : start + GROUPS]})
     saved["totals"] = pa.table({name: state.tables[name] for name in _OF_TABLE})
-    counts: list[tuple[Words, Words, Any]] = []
+    counts: list[tuple[Words, Any, Any]] = []
     samples: list[tuple[Words, Words]] = []
     for path, table in enumerate(state.tables):
         start = int(table.start)
         if table.kind == BY_KEY:
-            entries = np.arange(start, start + 2 * frequencies.WAYS * int(table.places), 2)
-            used = entries[state.floats[entries + 1] > 0.0]
-            counts.append((np.full(len(used), path), state.words[used], state.floats[used + 1]))
+            begin = 2 * start
+            entries = np.arange(begin, begin + frequencies.SET_HALVES * int(table.places), 2)
+            used = entries[state.singles[entries + 1] > 0.0]
+            counts.append((np.full(len(used), path), state.halves[used], state.singles[used + 1]))
         elif table.kind == BY_ORDER:
             words = state.words[start : start + int(table.filled)]
             samples.append((np.full(len(words), path), words))
     if counts:
         columns = [np.concatenate(each) for each in zip(*counts, strict=True)]
-        saved["counts"] = pa.table(columns, ["path", "key", "count"])
+        saved["counts"] = pa.table(columns, ["path", "hash", "count"])
     if samples:
         columns = [np.concatenate(each) for each in zip(*samples, strict=True)]
         saved["sample"] = pa.table(columns, ["path", "word"])
@@ -93,10 +94,9 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
             table[name] = totals[name][path]
         if table.kind == BY_KEY and "counts" in saved and not table.given:
             rows = saved["counts"]["path"].to_numpy() == path
-            keys = saved["counts"]["key"].to_numpy()[rows]
-            frequencies.add_all(
-                state.words, state.floats, table, keys, saved["counts"]["count"].to_numpy()[rows]
-            )
+            hashes = saved["counts"]["hash"].to_numpy()[rows].astype(np.int64)
+            weights = saved["counts"]["count"].to_numpy()[rows].astype(np.float64)
+            frequencies.add_hashes(state.halves, state.singles, table, hashes, weights)
         elif table.kind == BY_ORDER and "sample" in saved:
             words = saved["sample"]["word"].to_numpy()[saved["sample"]["path"].to_numpy() == path]
             count = min(len(words), int(table.places))
@@ -128,8 +128,8 @@ def _learned(windows: Windows) -> list[tuple[int, int]]:
     for share in shares:
         if provision.has_ages:
             spans.append((int(share.ages), 3 * AGES))
-        elif provision.has_queues:
-            spans.append((int(share.levels) + 2 * LEVELS, LEVELS))
+        elif provision.has_stays:
+            spans.append((int(share.levels) + QUEUE_WORDS, LEVELS))
     return spans
 
 

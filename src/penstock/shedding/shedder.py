@@ -27,6 +27,7 @@ from penstock.shedding.service import Service
 from penstock.shedding.sharing import portions
 from penstock.shedding.shed import level_anew, shed
 from penstock.shedding.victims import KINDS
+from penstock.state import ring
 from penstock.state.arena import Words
 from penstock.state.budget import NO_LIMIT
 from penstock.state.windows import Windows
@@ -35,8 +36,9 @@ __all__ = ["Shedder"]
 
 _HALVINGS: Final = 60
 _LEAST_CHUNK: Final = 256
-_LEVELLED: Final = 4  # times as many as there are have come before all get levels anew
+_LEVELLED: Final = 1  # times as many as there are have come before all get levels anew
 _MOST_CHUNK: Final = 1 << 16
+_LATE_PART: Final = 8  # of a limit in bytes, the most for late rows
 
 
 class Shedder:
@@ -52,13 +54,14 @@ class Shedder:
         self._streams = len(query.streams)
         self._parts = limits.parts(query.names) or [1.0] * self._streams
         self._binding: Binding | None = None
+        self.bytes_beside = 0  # of a limit in bytes, what others than windows hold
         budget = windows.state.budget[0]
         budget.policy = KINDS[limits.shed] if limits.memory.is_limited else KINDS["oldest"]
         budget.fixed = limits.pool != "shared"
         budget.ghost_paths = len(windows.state.tables) if windows.has_ghosts else 0
         budget.random = budget.sampling = _mixed(limits.seed)
         budget.seed = _mixed(limits.seed + 1)
-        budget.threshold = budget.growth = budget.shrink = budget.sign = 1.0
+        budget.threshold = budget.uniform = budget.growth = budget.shrink = budget.sign = 1.0
         budget.grown_at = budget.instant = budget.newest = -(1 << 62)
         budget.stays = limits.memory.is_limited and limits.shed == "expected_life"
         budget.stops = query.how == "semi"
@@ -114,6 +117,21 @@ class Shedder:
             self._parts = state.shares["rows"].tolist()  # as they were; the next chunk tells better
         state.shares["rows"] = portions(rows, self._parts)
 
+    @property
+    def late_bytes(self) -> int | None:
+        """Of a limit in bytes, how much late rows may hold; None without one."""
+        limit = self.limits.memory.bytes
+        if limit is None:
+            return None
+        needed = self.windows.least_bytes + self._least_payload(self._binding)
+        return max(min(limit // _LATE_PART, limit - needed), 0)
+
+    @property
+    def _window_bytes(self) -> int | None:
+        """Of a limit in bytes, how much is left for windows."""
+        limit = self.limits.memory.bytes
+        return None if limit is None else limit - self.bytes_beside
+
     # What a stream brings.
 
     def bind(self, binding: Binding) -> None:
@@ -134,7 +152,7 @@ class Shedder:
         if memory.rows is not None:
             return min(max(memory.rows // 4, _LEAST_CHUNK), _MOST_CHUNK)
         row = self.windows.bytes_per_row
-        return int(min(max(memory.bytes // (16 * row), _LEAST_CHUNK // 4), _MOST_CHUNK))
+        return int(min(max(memory.bytes // (32 * row), _LEAST_CHUNK // 4), _MOST_CHUNK))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
         """What tuples are worth that will be the next in a window's ring."""
@@ -161,11 +179,36 @@ class Shedder:
             self.windows.state.budget["levelled"] = heads
             for stream in range(self._streams):
                 level_anew(self.windows.state, stream)
-        memory = self.limits.memory
-        if memory.bytes is None:
-            return
-        while self.live and self.windows.bytes_with(rows, watermark) > memory.bytes:
-            self.shed_to(self.live * 3 // 4, watermark)
+        self.ghosts.relax()
+        limit = self._window_bytes
+        if limit is not None:
+            self._plan(limit, rows, watermark)
+
+    def _plan(self, limit: int, rows: Mapping[int, int], watermark: int) -> None:
+        """Have no more tuples than fit into so many bytes, before a chunk with so many rows of each
+        stream and while it is worked on."""
+        byte_room = self.ghosts.byte_room
+        fits = self._fit(limit, rows)
+        coming = sum(rows.values())
+        if fits < self.live + coming:
+            for number in range(self.windows.count):
+                ring.sweep(self.windows.state, number, watermark)  # of what has ended, first
+            fits = self._fit(limit, rows)
+            if fits < self.live + coming and not byte_room.has_shed:
+                byte_room.has_shed = True
+                fits = self._fit(limit, rows)
+        while self.live > fits:
+            self.shed_to(fits, watermark)
+            fits = self._fit(limit, rows)
+
+    def _fit(self, limit: int, rows: Mapping[int, int]) -> int:
+        """How many tuples fit into so many bytes, which kernels then keep within."""
+        fitting = self.ghosts.byte_room.fitting(limit, rows)
+        self.ghosts.fitting = fitting.ghosts
+        self.windows.state.budget["most_ghosts"] = self.ghosts.most
+        if self.limits.pool == "shared":
+            self.windows.state.budget["rows"] = fitting.rows
+        return fitting.rows
 
     def enforce(self, watermark: int) -> None:
         """When the limit has become another."""
@@ -174,18 +217,18 @@ class Shedder:
 
     def keep_bytes(self, watermark: int) -> None:
         """After a chunk."""
-        memory, windows = self.limits.memory, self.windows
-        if memory.bytes is None:
+        limit, windows = self._window_bytes, self.windows
+        if limit is None:
             return
-        while windows.state_bytes + windows.payload_bytes > memory.bytes:
+        while windows.state_bytes + windows.payload_bytes > limit:
             before = windows.state_bytes + windows.payload_bytes
             windows.close_ranks()
-            if windows.state_bytes + windows.payload_bytes <= memory.bytes:
+            if windows.state_bytes + windows.payload_bytes <= limit:
                 return
-            if self.ghosts.held > self.live:
-                self.ghosts.thin(self.ghosts.held // 2)
+            if self.ghosts.held > self.ghosts.most or self.ghosts.held > self.live:
+                self.ghosts.thin(self.ghosts.held * 3 // 4)
             elif self.live:
-                self.shed_to(self.live * 3 // 4, watermark)
+                self.shed_to(self.live * 15 // 16, watermark)
             elif self.ghosts.held:
                 self.ghosts.thin(self.ghosts.held // 2)
             elif windows.state_bytes + windows.payload_bytes >= before:

@@ -89,7 +89,8 @@ class Recording:
         }
         # Columns that have been left out must not be missed, and nothing comes late.
         in_order = [
-            replace(each, lateness="0 seconds", idle_timeout=None) for each in query.streams
+            replace(each, lateness="0 seconds", idle_timeout=None, max_jump=None)
+            for each in query.streams
         ]
         query = replace(query, streams=in_order, select=[])
         binding, intakes = take_in(query, Binding.of(query), slim, 0)

@@ -63,13 +63,15 @@ def exact_replay(recording: Recording) -> Exact:
     cuts: list[int] = []
     state_bytes, done, rows = 0, 0, _FIRST_ROWS
     with recording.query.start(schemas=_schemas(recording)) as join:
+        latest = join.driver.latest = [] if query.how == "semi" else None
         while done < len(every_time):
             end = _end(every_time, done, rows)
             cut = None if end == len(every_time) else int(every_time[end])
             results = _push(join, recording, cuts[-1] if cuts else None, cut)
             produced += _by_group(results, len(produced))
-            if SINCE in results.column_names:
-                come_out.append(_come_out(results))
+            if latest is not None:
+                come_out.append(_come_out(results, latest))
+                latest.clear()
             state_bytes = max(state_bytes, join.footprint()["state"])
             fitting = (end - done) * _RESULTS_AT_ONCE // max(len(results), 1)
             rows = max(1, min(2 * rows, fitting, most_rows))
@@ -148,10 +150,13 @@ def _by_group(results: pa.Table, groups: int) -> Floats:
     return np.bincount(results[GROUP].to_numpy(), minlength=groups).astype(np.float64)
 
 
-def _come_out(results: pa.Table) -> ComeOut:
+def _come_out(results: pa.Table, latest: Sequence[Words]) -> ComeOut:
+    """latest: when the last tuple of each match came. The event time of a result is that of its
+    left tuple, which may have waited for it."""
     groups = (
         results[GROUP].to_numpy()
         if GROUP in results.column_names
         else np.zeros(len(results), np.int8)
     )
-    return ComeOut(microseconds(results[SINCE]), microseconds(results["event_time"]), groups)
+    out = np.concatenate(latest) if latest else np.empty(0, np.int64)
+    return ComeOut(microseconds(results[SINCE]), out, groups)

@@ -130,16 +130,21 @@ class Manifest:
         """Its bytes."""
         return seal(json.dumps(asdict(self)).encode(), json.dumps(self.query))
 
+    @staticmethod
+    def partitions_of(data: bytes) -> int:
+        """Over how many partitions the buckets are, by a manifest of any query."""
+        try:
+            return int(json.loads(bytes(unseal(data, "bucket")))["division"][1])
+        except (KeyError, TypeError) as error:
+            raise _other_version(error) from error
+
     @classmethod
     def unpack(cls, data: bytes, binding: Binding, division: tuple[int, int]) -> Manifest:
         """From its bytes, if it is of this query; columns added since are taken on."""
         try:
             manifest = cls(**json.loads(bytes(unseal(data, "bucket"))))
         except TypeError as error:
-            raise SnapshotError(
-                f"the checkpoint is of another version of penstock: {error}; "
-                "go on with that version, or use a new checkpoint"
-            ) from error
+            raise _other_version(error) from error
         manifest.segments = _segments(manifest.segments)
         manifest.ghosts = _segments(manifest.ghosts)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
@@ -158,6 +163,13 @@ class Manifest:
             _check_kept(name, was, now, manifest.given[stream])
         manifest.columns, manifest.given = columns, given
         return manifest
+
+
+def _other_version(error: Exception) -> SnapshotError:
+    return SnapshotError(
+        f"the checkpoint is of another version of penstock: {error}; "
+        "go on with that version, or use a new checkpoint"
+    )
 
 
 def _segments(lists: Sequence[Sequence[Any]]) -> list[list[Segment]]:

@@ -36,6 +36,7 @@ from penstock.model.query import Query
 from penstock.runtime.envelope import seal, unseal
 from penstock.runtime.intake import event_times
 from penstock.spark.packing import in_schema
+from penstock.spark.worker_errors import plain_errors
 
 __all__ = ["TICKS", "WATERMARKS", "ClockProcessor", "Ticker", "ticked"]
 
@@ -120,14 +121,15 @@ class ClockProcessor(StatefulProcessor):
                 newest[stream] = max(newest.get(stream, BEGINNING), time_us)
         before = self._state.get() if self._state.exists() else None
         task = TaskContext.get()
-        data, watermark = ticked(
-            self._query,
-            # Spark's id of this run of the query.
-            (task and task.getLocalProperty("spark.jobGroup.id")) or self._run,
-            None if before is None else bytes(before[0]),
-            newest,
-            now_us / 1e6,
-        )
+        with plain_errors():
+            data, watermark = ticked(
+                self._query,
+                # Spark's id of this run of the query.
+                (task and task.getLocalProperty("spark.jobGroup.id")) or self._run,
+                None if before is None else bytes(before[0]),
+                newest,
+                now_us / 1e6,
+            )
         self._state.update((data,))
         if watermark > BEGINNING:
             yield pd.DataFrame({"time_us": [watermark]})

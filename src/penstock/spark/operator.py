@@ -13,6 +13,7 @@ aggregation over windows of it, or another join.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,13 +32,14 @@ from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.spark.blobs import blob_schema, read_blobs
 from penstock.spark.bucket import release_parts, with_guests
+from penstock.spark.checkpoint import check_checkpoint
 from penstock.spark.division import divided
 from penstock.spark.kernels import take_distributed
 from penstock.spark.limits import check_limits
 from penstock.spark.packing import PACKED, Packer
 from penstock.spark.processor import COUNTERS, OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.scratch import place_for
-from penstock.spark.session import prepare_session
+from penstock.spark.session import prepare_session, shuffle_partitions
 from penstock.spark.share import Share
 from penstock.spark.unpacking import KIND, Unpacker, output_schema
 from penstock.spark.watermarks import (
@@ -49,6 +51,7 @@ from penstock.spark.watermarks import (
     with_arrival,
     with_event_time,
 )
+from penstock.spark.worker_errors import plain_errors
 
 __all__ = ["Options", "join_on_spark"]
 
@@ -61,6 +64,17 @@ class Options:
     kind: bool = False
     initial: Mapping[str, Any] = field(default_factory=dict)
     metrics: str | None = None
+    checkpoint: Any = None
+
+
+def _check_jumps(query: Query) -> None:
+    for stream in query.streams:
+        if stream.max_jump_us is not None:
+            raise PlanError(
+                f"stream {stream.name!r} has max_jump={stream.max_jump!r}, and on Spark the "
+                "watermark is Spark's own, which knows no such cap; filter out rows with times far "
+                "ahead before the join, and leave max_jump out"
+            )
 
 
 def join_on_spark(
@@ -71,13 +85,16 @@ def join_on_spark(
 ) -> Any:
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
+    _check_jumps(query)
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
     binding = _bind(query, frames, kind)
     history = _history(query, frames, options.initial, streaming)
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
+    partitions = shuffle_partitions(spark)
     count = divided(query, options.buckets, partitions, pooled=plan.limits is not None)
+    if options.checkpoint is not None:
+        check_checkpoint(spark, _location(options.checkpoint, streaming), binding, count)
     if plan.limits is not None:
         check_limits(binding, plan, count.here(), streaming=streaming, history=bool(history))
     packed = [
@@ -119,6 +136,17 @@ def join_on_spark(
     )
     rows = joined.mapInArrow(Unpacker(binding, kind), schema)
     return with_event_time(rows, binding, horizon, joins)
+
+
+def _location(checkpoint: Any, streaming: bool) -> str:
+    if not streaming:
+        raise InputError("checkpoint= is for streaming DataFrames; leave it out with batch ones")
+    if not isinstance(checkpoint, str | os.PathLike):
+        raise InputError(
+            f"checkpoint= takes the path of a checkpoint, got {checkpoint!r}; pass what the query "
+            "has as its checkpointLocation"
+        )
+    return os.fspath(checkpoint)
 
 
 def _history(
@@ -201,7 +229,11 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
     schemas = [blob_schema(binding, stream) for stream in range(len(binding.query.streams))]
 
     def join(blobs: pa.Table) -> pa.Table:
-        take_distributed()
+        with plain_errors():
+            take_distributed()
+            return joined_of(blobs)
+
+    def joined_of(blobs: pa.Table) -> pa.Table:
         data = (each.as_buffer() if each.is_valid else None for each in blobs["data"])
         home, guests = read_blobs(schemas, blobs["stream"].to_pylist(), data)
         released = {

@@ -33,6 +33,8 @@ from penstock.model.binding import Binding
 from penstock.runtime.intake import event_times, fit
 from penstock.spark.blobs import blob_schema, write_blobs
 from penstock.spark.bucket_count import BucketCount
+from penstock.spark.kernels import take_distributed
+from penstock.spark.worker_errors import plain_errors
 from penstock.state.arena import Words
 from penstock.state.contents import row_hashes
 from penstock.state.keys import key_words
@@ -77,6 +79,7 @@ class Packer:
     tick_all: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        take_distributed()
         waiting: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
@@ -93,8 +96,9 @@ class Packer:
         name = self.binding.query.names[self.stream]
         schema = self.binding.schemas[self.stream]
         rows = pa.concat_batches([in_schema(batch, schema) for batch in batches])
-        rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
-        ts = event_times(self.binding.query, self.stream, rows).ts
+        with plain_errors():  # of rows that are refused
+            rows = fit(rows, schema, name).select(blob_schema(self.binding, self.stream).names)
+            ts = event_times(self.binding.query, self.stream, rows).ts
         if not len(rows):
             return
         blobs: list[Blob] = []

@@ -30,6 +30,7 @@ from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.kernels import take_distributed
 from penstock.spark.mapped import MappedFiles
 from penstock.spark.scratch import Place
+from penstock.spark.worker_errors import plain_errors
 
 __all__ = ["COUNTERS", "OUTPUT", "JoinProcessor", "horizon_ms"]
 
@@ -115,7 +116,8 @@ class JoinProcessor(StatefulProcessor):
             else:
                 newest[stream] = max(newest.get(stream, BEGINNING), tick_time(data))
         self._store.spark_ms = timerValues.getCurrentWatermarkInMs()
-        self._bucket_worker().begin(self._store, batches, newest)
+        with plain_errors():
+            self._bucket_worker().begin(self._store, batches, newest)
 
     def handleExpiredTimer(  # Spark's name
         self,
@@ -124,7 +126,8 @@ class JoinProcessor(StatefulProcessor):
         expiredTimerInfo: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
         watermark = self._watermark(timerValues)
-        step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
+        with plain_errors():
+            step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
         if step is None:
             return
         has_lost = bool(step.lost or step.lost_variance or step.shed)
@@ -139,7 +142,8 @@ class JoinProcessor(StatefulProcessor):
     def _stepped(self, key: Any, parts: tuple[Parts, Parts], timers: Any) -> Iterator[pd.DataFrame]:
         home, guests = parts
         watermark = self._watermark(timers)
-        step = self._bucket_worker().step(str(key[0]), self._store, home, watermark, guests)
+        with plain_errors():
+            step = self._bucket_worker().step(str(key[0]), self._store, home, watermark, guests)
         yield from self._output(step)
 
     def _watermark(self, timers: Any) -> int:

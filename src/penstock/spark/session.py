@@ -7,19 +7,25 @@ something else is the user's, and refused with the line that would put it right.
 from __future__ import annotations
 
 import os
+import re
 import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
-from penstock.errors import PlanError
+from penstock.errors import PlanError, PlanWarning
 
-__all__ = ["prepare_session"]
+__all__ = ["prepare_session", "shuffle_partitions"]
 
 _PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _HDFS_BACKED: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
 _POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
+
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+_DEFAULT_PARTITIONS: Final = 200
+_LOCAL: Final = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?")
 
 # Set when they are missing: changelogs instead of whole snapshots at each commit, no counting
 # of rows, which reads before every write, and Arrow batches that are also bounded in bytes: a
@@ -37,6 +43,7 @@ def prepare_session(spark: Any, streaming: bool) -> None:
         _use_this_python(spark)
     else:
         _check_python_of_server(spark)
+    _choose_partitions(spark, streaming)
     if not streaming:
         return
     provider = spark.conf.get(_PROVIDER, _HDFS_BACKED)
@@ -65,6 +72,42 @@ def _set(spark: Any, name: str, value: str) -> None:
             f"the join needs {name}={value}, which this session does not let us set: {error}; "
             f"start it with --conf {name}={value}"
         ) from error
+
+
+def shuffle_partitions(spark: Any) -> int:
+    """How many a session has."""
+    return int(spark.conf.get(_PARTITIONS, str(_DEFAULT_PARTITIONS)))
+
+
+def _choose_partitions(spark: Any, streaming: bool) -> None:
+    """On a local master where nobody has said how many, as many as there are cores.
+
+    Spark's default of 200 is for clusters: each partition is a task in every batch, with a state
+    store and a call of Python, and a batch of a few rows takes half a minute on a laptop.
+    """
+    if spark.conf.get(_PARTITIONS, None) is not None:
+        return
+    cores = _local_cores(spark.conf.get("spark.master", ""))
+    if cores is not None:
+        _set(spark, _PARTITIONS, str(cores))
+    elif streaming:
+        warnings.warn(
+            f"{_PARTITIONS} is not set, and Spark's default of {_DEFAULT_PARTITIONS} stays with "
+            "the checkpoint: every batch runs as many tasks, however few its rows; before "
+            f'on_spark, add spark.conf.set("{_PARTITIONS}", n), with n about the number of cores',
+            PlanWarning,
+            stacklevel=5,
+        )
+
+
+def _local_cores(master: str) -> int | None:
+    """The cores of a master on one machine; None for any other."""
+    found = _LOCAL.fullmatch(master.strip())
+    if found is None:
+        return None
+    if found[1] == "*":
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(int(found[1] or 1), 1)
 
 
 def _use_this_python(spark: Any) -> None:

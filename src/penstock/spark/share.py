@@ -42,7 +42,12 @@ class Share:
         alone: Mapping[int, Arrivals] | None = None,
     ) -> pa.Table:
         """The results of a batch, and of what has waited for this watermark."""
-        return self.waiting.run(self.driver, arrivals, watermark, alone)
+        binding = self.driver.binding
+        identified = {
+            stream: self.waiting.identified(binding, stream, each)
+            for stream, each in arrivals.items()
+        }
+        return self.waiting.run(self.driver, identified, watermark, alone)
 
     @property
     def earliest(self) -> int | None:

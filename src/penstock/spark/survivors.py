@@ -165,7 +165,11 @@ class Survivors:
         shedder, windows = _shedder(share), share.driver.windows
         record = {f"{_SHED}{name}": table for name, table in saved.save(shedder).items()}
         count = self._streams * (2 if windows.has_ghosts else 1)
-        changing = (0, self._streams) if self._binding.query.how == "semi" else ()
+        # Marks that may be others than when a segment was written: in semi joins what has met
+        # something, and of a sample of ghosts the chances.
+        changing = {0, self._streams} if self._binding.query.how == "semi" else set()
+        if shedder.losses.threshold < 1.0:
+            changing |= set(range(self._streams, count))
         for window in range(count):
             live = windows.live_sequences(window)
             numbers = self._numbers(share, window, live)

@@ -114,7 +114,7 @@ PATH: Final = _record(
 )
 DIRECTORY: Final = _record(
     ("start", "i8"),  # where its entries start, in words of the arena
-    ("places", "i8"),  # its entries, a power of two; 0 when no window is hashed by it
+    ("places", "i8"),  # its entries; 0 when no window is hashed by it
     ("filled", "i8"),  # entries in use, those of keys without live tuples included
     *((f"spare{number}", "i8") for number in range(5)),
 )
@@ -157,7 +157,8 @@ class Shape(NamedTuple):
 
 
 class State(NamedTuple):
-    """Views of one arena. halves[2 * w] and halves[2 * w + 1] are the halves of words[w].
+    """Views of one arena. halves[2 * w] and halves[2 * w + 1] are the halves of words[w], and so
+    are the singles.
 
     steps[s, d]: what arrivals of stream s probe at depth d. frames[d]: what a probe remembers
     there. (Not fields of the records: numba makes an array object for each access to an array
@@ -180,6 +181,7 @@ class State(NamedTuple):
     words: Words
     halves: npt.NDArray[np.int32]
     floats: npt.NDArray[np.float64]
+    singles: npt.NDArray[np.float32]
     budget: Any
     shares: Any
     tables: Any
@@ -231,6 +233,7 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         arena.view(np.int64),
         arena.view(np.int32),
         arena.view(np.float64),
+        arena.view(np.float32),
         budget,
         shares,
         tables,

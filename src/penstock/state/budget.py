@@ -6,7 +6,8 @@
     ...
     entries     of the tuples of each window, by position: its neighbours in the queue, and its
                 number, which tells how many of its stream came before
-    levels      of the queues, where tuples are kept in order of their worth (state.queue)
+    levels      of the queues, where tuples are kept in order of their worth (state.queue), and
+                of each how long tuples stay, where that is learned
     values      of the tuples, where the user says what results are worth
     notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed; once
                 it has its columns, in the place of the first how many were laid before it
@@ -41,14 +42,15 @@ NO_LIMIT: Final = 1 << 62
 
 LEVELS: Final = 1024
 _BITS: Final = LEVELS // 64
-QUEUE_WORDS: Final = 3 * LEVELS + _BITS  # first and last tuple of each level, its stay; which have
+QUEUE_WORDS: Final = 2 * LEVELS + _BITS  # first and last tuple of each level; which have any
 ENTRY_WORDS: Final = 2  # of each tuple: the ones before and behind, half a word each; its number
 GROUPS: Final = 1024
 AGES: Final = 32  # stretches of age, each with three numbers
 NOTE_WORDS: Final = 3  # of each ghost: where its tuple was, when it was shed, and its number
 _WAYS_BYTES: Final = 64
 _LARGEST_SAMPLE: Final = 4096
-_PART: Final = 32  # of a limit in bytes, the most for a table
+_PART: Final = 5  # of a limit in bytes, beyond what a join needs anyway, the most for all tables
+_NEEDED_ANYWAY: Final = 48 << 10  # about, for each of them
 
 
 def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
@@ -65,7 +67,9 @@ BUDGET: Final = _record(
     ("counts_only", "i8"),  # whether a lost result is one by its words alone
     ("random", "u8"),  # from which victims are drawn
     ("sampling", "u8"),  # from which samples of values are
-    ("threshold", "f8"),  # of sampled ghosts; 1 when all are kept
+    ("threshold", "f8"),  # the least chance that a ghost has had; 1 when all were kept
+    ("uniform", "f8"),  # of the chance of a ghost, what all have alike
+    ("slope", "f8"),  # and what it grows by with the worth (state.losses)
     ("growth", "f8"),  # what an arrival counts now; one before counts the less, the older it is
     ("shrink", "f8"),  # 1 over it
     ("grown_at", "i8"),
@@ -137,9 +141,15 @@ class Provision(NamedTuple):
     has_ghosts: bool
     has_groups: bool
     has_queues: bool
+    has_stays: bool
     has_ages: bool
     has_values: bool
     tables: tuple[tuple[int, int, int], ...]
+
+    @property
+    def queue_words(self) -> int:
+        """Words of a queue."""
+        return QUEUE_WORDS + (LEVELS if self.has_stays else 0)
 
     def words(self, sizes: Sequence[int]) -> int:
         """How many words it takes beside windows with rings of these sizes."""
@@ -160,7 +170,7 @@ class Provision(NamedTuple):
             if self.has_queues:
                 if state is not None:
                     state.shares[stream].levels = at
-                at += QUEUE_WORDS
+                at += self.queue_words
             if self.has_values:
                 if state is not None:
                     state.shares[stream].values = at
@@ -226,7 +236,8 @@ class Provision(NamedTuple):
             links = new.halves[link]
             new.halves[link] = np.where(links < 0, links, placed[links & mask] & LINK_MASK)
         source, target = int(old.shares["levels"][number]), int(new.shares["levels"][number])
-        new.words[target : target + QUEUE_WORDS] = old.words[source : source + QUEUE_WORDS]
+        count = self.queue_words
+        new.words[target : target + count] = old.words[source : source + count]
         ends = new.words[target : target + 2 * LEVELS]
         ends[:] = np.where(ends < 0, ends, placed[ends & mask])
 
@@ -265,15 +276,18 @@ def provision(query: Query, plan: Plan) -> Provision | None:
     for stream, words in enumerate(query.access.words):
         given = limits.frequencies.get(query.names[stream], {})
         for word in words:
-            # Ghosts are sampled by worth, whatever tuples are shed by.
+            # Ghosts are sampled by worth, whatever tuples are shed by: of bytes it takes few.
             needed = by_worth or has_ghosts
-            tables.append(_table(limits, isinstance(word, Equal), len(given)) if needed else _NONE)
+            of_all = sum(map(len, query.access.words)) if by_worth else NO_LIMIT
+            kind = _table(limits, isinstance(word, Equal), len(given), of_all)
+            tables.append(kind if needed else _NONE)
     has_values = by_worth and limits.value is not None
     return Provision(
         streams=len(query.names),
         has_ghosts=has_ghosts,
         has_groups=has_groups,
         has_queues=by_worth or by_age,
+        has_stays=is_limited and limits.shed == "expected_life",
         has_ages=by_age,
         has_values=has_values,
         tables=tuple(tables),
@@ -283,16 +297,15 @@ def provision(query: Query, plan: Plan) -> Provision | None:
 _NONE: Final = (0, 0, 0)
 
 
-def _table(limits: Limits, by_key: bool, given: int) -> tuple[int, int, int]:
-    """Kind, places and words of a table in the memory there is, or for so many given keys."""
+def _table(limits: Limits, by_key: bool, given: int, of_all: int) -> tuple[int, int, int]:
+    """Kind, places and words of one of `of_all` tables in the memory there is, or for so many
+    given keys."""
     room = limits.statistics.bytes
     if limits.memory.bytes is not None:  # what is learned must leave room to use it
-        room = min(room, max(limits.memory.bytes // _PART, LEAST_STATISTICS))
+        part = (limits.memory.bytes // of_all - _NEEDED_ANYWAY) // _PART
+        room = min(room, max(part, LEAST_STATISTICS))
     if not by_key:
         values = min(_LARGEST_SAMPLE, room // 16)
         return BY_ORDER, values, 2 * values
-    sets = room // _WAYS_BYTES
-    while given > sets:
-        sets *= 2
-    sets = 1 << (sets.bit_length() - 1)
+    sets = max(room // _WAYS_BYTES, given // 2)  # where keys are given, few sets are full
     return BY_KEY, sets, sets * _WAYS_BYTES // 8

@@ -27,7 +27,7 @@ from penstock.state.links import NOWHERE, follow, link_to
 
 __all__ = [
     "FREE", "check", "clear", "directory_size", "entry_words", "find", "forget", "has_room", "home",
-    "insert", "is_free", "live_keys", "newest", "slot",
+    "insert", "is_free", "live_keys", "mixed", "newest", "slot",
 ]  # fmt: skip
 
 FREE: Final = -1  # no link is negative
@@ -36,9 +36,12 @@ _MULTIPLIER: Final = np.uint64(0x9E37_79B9_7F4A_7C15)  # 2^64 over the golden ra
 _FOLD: Final = np.uint64(32)
 
 
-def directory_size(keys: int) -> int:
-    """Entries for that many keys: a power of two, at most 60 % of it in use."""
+def directory_size(keys: int, *, tight: bool = False) -> int:
+    """Entries for that many keys, of which at most 60 % are in use: a power of two, so that a
+    directory that grows does so by much, or tight, as few as will do."""
     size = 16
+    if tight:
+        return max(size, keys * 10 // 6 + 2)
     while keys * 10 > size * 6:
         size *= 2
     return size
@@ -57,15 +60,20 @@ def _links(entry: int) -> int:
 
 
 @kernel
+def mixed(key: int) -> Any:
+    """A word whose high bits tell keys apart."""
+    word = np.uint64(key)
+    return (word ^ (word >> _FOLD)) * _MULTIPLIER
+
+
+@kernel
 def slot(key: int, size: int) -> Any:
     """Where the search for a key begins, of any number of places: a multiplicative hash.
 
     The high bits of the product are the good ones: dense integers, the usual keys, get a
     place each. By the bits in the middle three of four were displaced.
     """
-    mixed = np.uint64(key)
-    mixed = (mixed ^ (mixed >> _FOLD)) * _MULTIPLIER
-    return np.int64(((mixed >> _FOLD) * np.uint64(size)) >> _FOLD)
+    return np.int64(((mixed(key) >> _FOLD) * np.uint64(size)) >> _FOLD)
 
 
 @kernel
@@ -120,7 +128,7 @@ def find(state: State, number: int, key: int) -> int:
         entry = directory.start + place * stride
         if state.words[entry] == key or is_free(state, entry):
             return entry
-        place = (place + 1) & (directory.places - 1)
+        place = place + 1 if place + 1 < directory.places else 0
 
 
 @kernel

@@ -30,6 +30,7 @@ from penstock.state.keys import as_kind
 __all__ = ["Identities"]
 
 _FEW: Final = 1 << 12
+_MOST_DIGITS: Final = 76  # of a decimal
 _STEP: Final = np.int64(-7046029254386353131)  # odd, so that following it comes to every word
 
 
@@ -66,8 +67,7 @@ class Identities:
     def words(self, columns: Sequence[pa.Array], hashes: Words, present: Words) -> Words:
         """The word of each key, whose hashes are given; `present` are the rows that have one."""
         keys = [
-            _without_zone(as_kind(column, kind))
-            for column, kind in zip(columns, self._kinds, strict=True)
+            _alike(as_kind(column, kind)) for column, kind in zip(columns, self._kinds, strict=True)
         ]
         words: Words = hashes.copy()
         open_rows = present
@@ -105,7 +105,7 @@ class Identities:
         self._levels = []
         if dumped["keys"] is not None:
             words, *keys = dumped["keys"].columns
-            self._levels = [_Level(words.to_numpy(), [_without_zone(key) for key in keys])]
+            self._levels = [_Level(words.to_numpy(), [_alike(key) for key in keys])]
         self._moved_on, self._many = dumped["moved_on"], dumped["many"]
 
     def _register(self, words: Words, keys: Sequence[pa.Array]) -> None:
@@ -153,6 +153,11 @@ class Identities:
         return equal
 
 
-def _without_zone(key: pa.Array) -> pa.Array:
-    """Instants of streams whose zones differ must stand in one column: as their integers."""
-    return key.view(pa.int64()) if pt.is_timestamp(key.type) else key
+def _alike(key: pa.Array) -> pa.Array:
+    """A key column in a type that those of all streams have, also of one that is not known yet:
+    zones and precisions may differ between them."""
+    if pt.is_timestamp(key.type):
+        return key.view(pa.int64())
+    if pt.is_decimal(key.type):
+        return key.cast(pa.decimal256(_MOST_DIGITS, key.type.scale))
+    return key

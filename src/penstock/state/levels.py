@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from penstock.state.budget import LEVELS
 from penstock.state.jit import kernel
 
-__all__ = ["level_for", "worth_of"]
+__all__ = ["level_for", "worth_of", "worths_of"]
 
 _LEAST: Final = 2.0**-32  # worths below it are alike
 _BASE: Final = (1023 - 32) << 4  # the level of it, as a float's first bits
@@ -35,3 +36,9 @@ def worth_of(level: int) -> float:
         return 0.0
     bits = np.int64(((np.int64(level) - 1 + _BASE) << _SHIFT) | (np.int64(1) << (_SHIFT - 1)))
     return bits.view(np.float64)
+
+
+def worths_of(levels: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The worths in the middle of levels."""
+    bits = ((levels - 1 + _BASE) << _SHIFT) | (1 << (_SHIFT - 1))
+    return np.where(levels == 0, 0.0, bits.view(np.float64))

@@ -4,11 +4,16 @@ While there is room, a tuple that was shed leaves a ghost (shedding.ghosts), and
 is lost with it counts one. When there are too many ghosts, a sample of them is kept. Each has a
 lot, a random number that stays with it, and is kept while
 
-    lot  <  threshold * (1 + worth)
+    lot  <  chance,    at first    chance = uniform + slope * worth
 
-so that those with many partners to come are all kept, and of the others a part. A result that is
-lost with kept ghosts counts 1 over the chance that these had (Horvitz and Thompson). So every
-threshold gives the same sum on average; it is lowered when there are too many again.
+A result that is lost with kept ghosts counts 1 over the chance that these have (Horvitz and
+Thompson), so the sum is right on average whatever the chances are. A quarter of the places go by
+worth, so that ghosts with many partners to come are all kept; the others to all alike, because
+worths are learned and may be wrong: no chance is less than three quarters of what a plain random
+sample would give, and so the variance is at most a third above that of one. When there are too many
+ghosts again, chances are lowered, of those that are there and of those to come; when there is room
+again, those to come get better chances (shedding.ghost_room). So each ghost carries its own chance,
+in its marks: a code on a scale of logarithms, 0 for a chance of 1.
 
 How far off the sum may be is told by GROUPS sums: what each ghost brings, times the root of the
 chance that it had of not being kept, is added to the group of its lot. The squares of the groups'
@@ -27,11 +32,17 @@ from penstock.state.budget import GROUPS
 from penstock.state.jit import kernel
 from penstock.state.levels import worth_of
 
-__all__ = ["SKIPPED", "chance", "count", "count_met", "lot", "spread"]
+__all__ = [
+    "CODES_AN_OCTAVE", "SKIPPED", "chance", "chance_of", "code_now", "count", "count_met", "lot",
+    "spread",
+]  # fmt: skip
 
 # Added to the sequence number of an arrival that should not have looked for partners, in a
 # combination that it found.
 SKIPPED: Final = 1 << 61
+
+_CODES: Final = 1 << 16  # of chances, down to 2 to the power of -32
+CODES_AN_OCTAVE: Final = 2048.0
 
 _FIRST: Final = np.uint64(0xFF51_AFD7_ED55_8CCD)  # of MurmurHash3's finaliser
 _SECOND: Final = np.uint64(0xC4CE_B9FE_1A85_EC53)
@@ -47,9 +58,32 @@ def _hashed(word: int, seed: Any) -> Any:
 
 
 @kernel
+def _code_for(wanted: float) -> int:
+    """The code of a chance: that of the next lower one there is a code for."""
+    if wanted >= 1.0:
+        return 0
+    return min(int(np.ceil(-np.log2(max(wanted, 2.0**-40)) * CODES_AN_OCTAVE)), _CODES - 1)
+
+
+@kernel
+def chance_of(code: int) -> float:
+    """The chance that a code stands for."""
+    if code == 0:
+        return 1.0
+    return 2.0 ** (-float(code) / CODES_AN_OCTAVE)
+
+
+@kernel
+def code_now(state: State, level: int) -> int:
+    """The code of the chance that a ghost of a level is kept which is laid now."""
+    budget = state.budget[0]
+    return _code_for(budget.uniform + budget.slope * worth_of(level))
+
+
+@kernel
 def chance(state: State, level: int) -> float:
-    """The chance that a ghost of a level is kept."""
-    return min(1.0, state.budget[0].threshold * (1.0 + worth_of(level)))
+    """The chance that this code stands for."""
+    return chance_of(code_now(state, level))
 
 
 @kernel

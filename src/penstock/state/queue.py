@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.state.arena import RANK_SHIFT, RECORD, State, has_budget, record_at
-from penstock.state.budget import ENTRY_WORDS, LEVELS
+from penstock.state.budget import ENTRY_WORDS, LEVELS, QUEUE_WORDS
 from penstock.state.jit import kernel
 from penstock.state.links import LINK_MASK, NOWHERE
 from penstock.state.prefetch import prefetch
@@ -63,7 +63,7 @@ def _linked(state: State, number: int, link: int) -> int:
 
 @kernel
 def _bits(share: Any) -> int:
-    return share.levels + 3 * LEVELS
+    return share.levels + 2 * LEVELS
 
 
 @kernel
@@ -97,7 +97,7 @@ def value_of(state: State, number: int, sequence: int) -> float:
 @kernel
 def stay(state: State, number: int, level: int) -> float:
     """How long tuples of a level have been kept of late; 0 when none has left."""
-    return state.floats[state.shares[number].levels + 2 * LEVELS + level]
+    return state.floats[state.shares[number].levels + QUEUE_WORDS + level]
 
 
 @kernel
@@ -202,7 +202,7 @@ def _learn_stay(state: State, number: int, sequence: int) -> None:
     share = state.shares[number]
     level = level_of(state, number, sequence)
     kept = float(state.budget[0].instant - record_at(state, number, sequence).ts)
-    at = share.levels + 2 * LEVELS + level
+    at = share.levels + QUEUE_WORDS + level
     known = state.floats[at]
     state.floats[at] = kept if known == 0.0 else known + _GAIN * (kept - known)
 

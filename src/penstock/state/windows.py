@@ -39,6 +39,7 @@ __all__ = ["Windows"]
 _SMALLEST_RING: Final = 64
 _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
+_UNIT_RING: Final = 1 << 12  # by which is measured what a place of a ring takes
 _SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
 _LEAST_SHRUNK: Final = 1 << 17  # rings up to this are left as they are
 
@@ -185,7 +186,7 @@ class Windows:
     @property
     def least_bytes(self) -> int:
         """What rings and indexes take when nothing is in them any more."""
-        smallest = directory.directory_size(_SMALLEST_RING // 4)
+        smallest = self.directory_size(0)
         directories = [smallest if each else 0 for each in self._paths.hashed]
         return self._layout.places(directories, [_SMALLEST_RING] * len(self._sizes)).end
 
@@ -205,6 +206,59 @@ class Windows:
         records = int(self.state.windows["words"][number]) * RECORD.itemsize
         payload = self.payloads[number]
         return records + entry + (0 if payload is None else payload.nbytes // self._sizes[number])
+
+    # What sizes take, for who plans them.
+
+    @property
+    def count(self) -> int:
+        """How many windows there are, with those of ghosts."""
+        return len(self._sizes)
+
+    @property
+    def entry_bytes(self) -> int:
+        """What an entry of a directory takes."""
+        return _WORD * int(directory.entry_words(self.count))
+
+    @property
+    def fixed_bytes(self) -> int:
+        """What takes no more room when there are more tuples."""
+        slots = sum(self.slot_bytes(each) for each in range(self.count))
+        sizes = [_UNIT_RING] * self.count
+        return self._layout.places([0] * len(self._paths.hashed), sizes).end - _UNIT_RING * slots
+
+    def slot_bytes(self, number: int) -> int:
+        """What a place in a window's ring takes in the arena."""
+        sizes = [_UNIT_RING] * self.count
+        none = [0] * len(self._paths.hashed)
+        before = self._layout.places(none, sizes).end
+        sizes[number] *= 2
+        return -(-(self._layout.places(none, sizes).end - before) // _UNIT_RING)
+
+    @property
+    def live_keys(self) -> list[int]:
+        """How many keys of each directory have a tuple or a ghost."""
+        return [
+            int(directory.live_keys(self.state, number))
+            for number, is_hashed in enumerate(self._paths.hashed)
+            if is_hashed
+        ]
+
+    def ring_size(self, rows: int) -> int:
+        """The positions of a ring for so many tuples."""
+        return _ring_size(rows)
+
+    def directory_size(self, live: int) -> int:
+        """The entries of a directory that is made for so many live keys."""
+        return directory.directory_size(self._keys_for(live), tight=self.is_tight)
+
+    def _keys_for(self, live: int) -> int:
+        """How many keys there is room for where so many are live: the more, the less often a
+        directory is made anew, without the keys that have gone."""
+        if self.is_tight:
+            return live + live // 8 + _SMALLEST_RING
+        if self.provision is not None:
+            return live + live // 2 + _SMALLEST_RING
+        return 2 * live + _SMALLEST_RING // 4
 
     # Making room.
 
@@ -262,7 +316,7 @@ class Windows:
                 # Holes will come again: half stays free, and what all windows hold is worth
                 # moving again only after a share of it has arrived.
                 share = self._live_in_all() // _SHARE
-                needed = needed * 5 // 4 if self.is_tight else max(2 * needed, share)
+                needed = needed if self.is_tight else max(2 * needed, share)
             sizes[number] = max(sizes[number], _ring_size(needed))
             moved.append(number)
         return sizes, moved
@@ -312,8 +366,13 @@ class Windows:
 
     def close_ranks(self) -> None:
         """Give back all that is not needed to hold what is there."""
-        sizes = [_ring_size(self.live(number) * 5 // 4) for number in range(len(self._sizes))]
+        sizes = [_ring_size(self.live(number)) for number in range(len(self._sizes))]
         self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
+
+    def give_back(self) -> None:
+        """The same, when nothing more will come and what is free is most of it."""
+        if _SHARE * self._live_in_all() < sum(self._sizes):
+            self.close_ranks()
 
     def _live_in_all(self) -> int:
         return int(self.state.windows["live"].sum())
@@ -322,8 +381,9 @@ class Windows:
         """Room for the live keys and as many again, and for a share of what a rebuild moves."""
         sizes = []
         for number, is_hashed in enumerate(self._paths.hashed):
-            keys = 2 * int(directory.live_keys(self.state, number)) + _SMALLEST_RING // 4
-            size = directory.directory_size(max(keys, least, self._live_in_all() // _SHARE))
+            keys = self._keys_for(int(directory.live_keys(self.state, number)))
+            share = 0 if self.is_tight else self._live_in_all() // _SHARE
+            size = directory.directory_size(max(keys, least, share), tight=self.is_tight)
             sizes.append(size if is_hashed else 0)
         return sizes
 

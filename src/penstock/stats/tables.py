@@ -29,7 +29,7 @@ from penstock.stats import frequencies, sample
 __all__ = ["BY_KEY", "BY_ORDER", "draw", "give", "learn", "pass_time", "prepare", "rate", "wait"]
 
 _STEPS: Final = 256  # of growth in a half-life
-_LARGEST: Final = 1e60  # growth, before all counts are made less
+_LARGEST: Final = 1e25  # growth, before all counts are made less: they have single precision
 # The rate of what has never come, before it is known better: what else a tuple is worth then tells.
 _UNSEEN: Final = 2.0**-20
 _MOST_UNSEEN: Final = 2.0**20
@@ -72,7 +72,7 @@ def pass_time(state: State, now: int) -> None:
                 table.waiting_known * factor,
             )
             if table.kind == BY_KEY and not table.given:
-                frequencies.scale(state.floats, table, factor)
+                frequencies.scale(state.singles, table, factor)
         for number in range(len(state.shares)):
             state.shares[number].came *= factor
         budget.growth = 1.0
@@ -96,7 +96,7 @@ def learn(state: State, path: int, word: int) -> None:
     if table.given:
         return
     if table.kind == BY_KEY:
-        is_known = frequencies.add(state.words, state.floats, table, word, weight)
+        is_known = frequencies.add(state.halves, state.singles, table, word, weight)
         state.budget[0].is_new = not is_known
     elif table.kind == BY_ORDER:
         # Numbers of its own: what is counted must not change what is shed.
@@ -110,7 +110,7 @@ def give(state: State, path: int, words: Words, weights: Any) -> None:
     """Take frequencies as they are given, the least first, and learn none."""
     table = state.tables[path]
     table.given = 1
-    frequencies.add_all(state.words, state.floats, table, words, weights)
+    frequencies.add_all(state.halves, state.singles, table, words, weights)
 
 
 @kernel
@@ -120,7 +120,7 @@ def rate(state: State, path: int, low: int, high: int) -> float:
     shrink = state.budget[0].shrink
     if table.kind == BY_ORDER:
         return max(sample.share(state.words, table, low, high) * table.total * shrink, _UNSEEN)
-    counted = frequencies.count(state.words, state.floats, table, low)
+    counted = frequencies.count(state.halves, state.singles, table, low)
     return _rate_of(table, counted, shrink)
 
 
@@ -152,7 +152,7 @@ def wait(state: State, own_path: int, path: int, key: int) -> float:
     own: Any = state.tables[own_path]
     table: Any = state.tables[path]
     budget = state.budget[0]
-    counted = frequencies.count(state.words, state.floats, table, key)
+    counted = frequencies.count(state.halves, state.singles, table, key)
     if counted > 0.0:
         table.waiting_known += counted  # counts have grown already
         if budget.is_new:

@@ -1,0 +1,126 @@
+"""How many tuples fit into a limit in bytes, with the ghosts of those that do not.
+
+Rings and directories have sizes that are powers of two, and columns may be of any width: what is
+held does not follow from the number of tuples alone. So before each chunk it is worked out, from
+what tuples and ghosts take now and how they are divided among the streams, how many there may be
+such that all of it stays within the limit. Kernels then shed after each instant, as they do for a
+limit in rows: at no time goes more than has to.
+
+While nothing had to go, all memory is for tuples. From then on there is room for about one ghost
+for every two tuples: without them nobody would know what the limit costs. What the tuples leave,
+for the size of a ring, is for more of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from penstock.state.windows import Windows
+
+__all__ = ["FEW_GHOSTS", "ByteRoom", "Fitting"]
+
+FEW_GHOSTS: Final = 64
+_TUPLES_A_GHOST: Final = 2
+_MOST_GHOSTS: Final = 4  # for each tuple
+_SPARE_BYTES: Final = 2048  # parts of an arena begin at whole cache lines
+_ROUNDED_UP: Final = 1.4  # a ring over what it has to hold, on average
+_EXACT: Final = 7  # a number is found to one part in 2 to the power of this
+
+
+class Fitting(NamedTuple):
+    """How many tuples and ghosts there may be."""
+
+    rows: int
+    ghosts: int
+
+
+class ByteRoom:
+    """For one join. A slot is a place in a ring, with all that it has elsewhere."""
+
+    def __init__(self, windows: Windows) -> None:
+        self.windows = windows
+        self.has_shed = False
+        self._in_arena = [windows.slot_bytes(each) for each in range(windows.count)]
+        self._entry = windows.entry_bytes
+        self._fixed = windows.fixed_bytes + _SPARE_BYTES
+        self._last = Fitting(0, 0)
+
+    def fitting(self, limit: int, coming: Mapping[int, int]) -> Fitting:
+        """What fits. coming: how many tuples of each stream are in the next chunk."""
+        windows, streams = self.windows, self.windows.streams
+        self.has_shed |= bool(windows.state.shares["shed"].any())
+        live = [windows.live(number) for number in range(windows.count)]
+        slots = [
+            in_arena + (0 if payload is None else payload.nbytes / windows.size(number))
+            for number, (in_arena, payload) in enumerate(
+                zip(self._in_arena, windows.payloads, strict=True)
+            )
+        ]
+        held, keys = sum(live), windows.live_keys
+        ahead = [coming.get(number, 0) for number in range(streams)]
+        # Before any tuple came they are taken to be divided as the chunk is.
+        parts = _parts(live[:streams] if sum(live[:streams]) else ahead)
+        of_ghosts = _parts([each + 1 for each in live[streams:]])
+
+        def directories(count: int) -> float:
+            distinct = (known * count // held if held else count for known in keys)
+            return self._entry * sum(windows.directory_size(each) for each in distinct)
+
+        def tuples(rows: int) -> float:
+            return sum(
+                slot * windows.ring_size(int(rows * part) + more)
+                for slot, part, more in zip(slots, parts, ahead, strict=False)
+            )
+
+        def ghosts(count: int) -> float:
+            return sum(
+                slot * windows.ring_size(int(count * part) + 1)
+                for slot, part in zip(slots[streams:], of_ghosts, strict=True)
+            )
+
+        a_ghost = sum(slot * part for slot, part in zip(slots[streams:], of_ghosts, strict=True))
+        least = ghosts(0)
+
+        def with_rows(rows: int) -> float:
+            left = rows // _TUPLES_A_GHOST if self.has_shed else 0
+            of_them = max(left * a_ghost * _ROUNDED_UP, least)
+            return self._fixed + tuples(rows) + of_them + directories(rows + left)
+
+        rows = _largest(with_rows, limit, limit, self._last.rows)
+        base = self._fixed + tuples(rows)
+        most = _MOST_GHOSTS * rows
+        left = _largest(
+            lambda count: base + ghosts(count) + directories(rows + count),
+            limit,
+            most,
+            self._last.ghosts,
+        )
+        self._last = Fitting(rows, max(left, FEW_GHOSTS))
+        return self._last
+
+
+def _parts(counts: list[int]) -> list[float]:
+    total = max(sum(counts), 1)
+    return [count / total for count in counts]
+
+
+def _largest(needed: Callable[[int], float], limit: int, most: int, guess: int) -> int:
+    """About the largest number, up to `most`, that does not need more than the limit. If a guess is
+    about that, it is taken: numbers that change a little all the time would cost tuples."""
+    least = 0
+    if 0 < guess < most:
+        step = max(guess >> _EXACT, 1)
+        if needed(guess) <= limit:
+            if needed(guess + step) > limit:
+                return guess
+            least = guess
+        else:
+            most = guess
+            least = guess - step if needed(guess - step) <= limit else 0
+    if needed(most) <= limit:
+        return most
+    while most - least > max(least >> _EXACT, 1):
+        middle = (least + most) // 2
+        least, most = (middle, most) if needed(middle) <= limit else (least, middle)
+    return least
