@@ -2,7 +2,8 @@
 
 It was first written from that page alone. Where penstock then differed because the page was open to
 two readings, the page was made precise and this program follows it. It shares no line with penstock
-or with `oracle.py`, and looks at every combination of all tuples that ever came. "Reading:" marks what the page leaves open.
+or with `oracle.py`, and looks at every combination of all tuples that ever came.
+"Reading:" marks what the page leaves open.
 
     outcomes = answer(question, calls, start_us)
 
