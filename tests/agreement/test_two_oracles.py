@@ -6,8 +6,10 @@ that fails can be shown by `PYTHONPATH=tests python -m support.small_joins SEED`
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import penstock as ps
 from support import second_oracle
 from support.small_joins import INDEXES, JOIN_TYPES, small_join
 from support.small_judge import disagreements
@@ -59,3 +61,13 @@ def test_all_options_are_drawn() -> None:
     assert any(question.bounds and question.bounds[0] > 0 for question in questions)
     assert any(side.takes_arrival_time for question in questions for side in question.sides)
     assert any(side.idle_us for question in questions for side in question.sides)
+
+
+def test_a_fraction_beside_unsigned_integers_stays_a_fraction() -> None:
+    """Cast to the column's type it would be 0, and let 0 pass."""
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    query = ps.WindowJoin(streams, on="k", within="10 us", where="b.x >= 0.5")
+    with query.start() as join:
+        rows = {"ts": [0, 0], "k": [1, 1], "x": pa.array([0, 1], pa.uint64())}
+        join.push(b=pa.table(rows))
+        assert join.metrics.streams["b"].filtered == 1

@@ -1,7 +1,9 @@
 """docs/semantics.md as a program, a second time: what a join answers, and when.
 
-It was written from that page alone, and shares no line with penstock or with `oracle.py`. It looks
-at every combination of all tuples that ever came. "Reading:" marks what the page leaves open.
+It was first written from that page alone. Where penstock then differed because the page was open to
+two readings, the page was made precise and this program follows it. It shares no line with penstock
+or with `oracle.py`, and looks at every combination of all tuples that ever came.
+"Reading:" marks what the page leaves open.
 
     outcomes = answer(question, calls, start_us)
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 import penstock as ps
+from support.second_intake import key_columns
 from support.second_question import Question, Side, Window
 from support.second_terms import (
     NOT_DISTINCT,
@@ -23,7 +24,6 @@ from support.second_terms import (
     Comparison,
     Function,
     Term,
-    plain_equality,
     text,
 )
 from support.small_calls import draw_calls
@@ -160,10 +160,10 @@ class _Maker:
         rng.shuffle(where)
         return on, argument, tuple(where)
 
-    def has_key(self, on: Any, where: Sequence[Term]) -> bool:
-        """Whether `rows per key` has something to count by: a column equal over all streams."""
-        linked = {column.name[:2] for term in where for column in plain_equality(term, "=") or ()}
-        return on is not None or "k0" in linked
+    def has_key(self, on: Any, where: tuple[Term, ...]) -> bool:
+        """Whether `rows per key` has something to count by."""
+        sides = (Side(Window("unbounded")),) * self.count
+        return bool(key_columns(Question(sides, on, where))[0])
 
     def on_argument(self, on: tuple[tuple[str, ...], ...], own_names: bool) -> Any:
         single = len(on[0]) == 1
