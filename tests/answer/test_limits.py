@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.model.limits import POLICIES
+from penstock.model.limits import POLICIES, Memory
 from support.clauses import EXTRA, LINKED, TERMS, clauses, with_functions
 from support.limited import POOLS, QUERY, TWO, check_limits, limited, live_keys, rows_of_keys
 from support.oracle import OracleStream, Step
@@ -175,7 +175,7 @@ def test_a_limit_that_is_large_enough_takes_nothing_away(pool: str, data: st.Dat
 @given(limited(st.booleans().flatmap(lambda w: scenarios(windows=w, counted=False))))
 def test_with_no_room_an_instant_still_meets_itself(scenario: Scenario) -> None:
     """Tuples of one batch and one time meet before any is dropped, and nothing else does."""
-    scenario = replace(scenario, limits=replace(scenario.limits, memory="0 rows"))
+    scenario = replace(scenario, limits=replace(scenario.limits, memory=Memory(rows=0)))
     outcomes = check_limits(scenario)
     for number, want in enumerate(expected(scenario)):
         of_step = {row["id"] for rows in scenario.steps[number].rows.values() for row in rows}
@@ -288,7 +288,7 @@ def test_another_limit_holds_at_once() -> None:
     join.limit(memory="100 rows")
     join.push(a=rows_of_keys(20, *[1] * 50))
     assert join.metrics.shed == 6
-    join.limit(memory="0 rows")
+    join.limit(memory=Memory(rows=0))
     assert join.metrics.live == 0
 
 
@@ -308,7 +308,7 @@ def test_left_tuples_whose_partners_come_before_them_are_lost_at_once() -> None:
     """Their windows have ended when they come: they have left before it is known that they have
     met ghosts."""
     query = ps.WindowJoin(TWO, on="k", between=("-40 us", "-8 us"), how="semi")
-    join = query.start(limits=ps.Limits("0 rows", shed="random"))
+    join = query.start(limits=ps.Limits(Memory(rows=0), shed="random"))
     join.push(b=pa.table({"ts": [0], "k": [1]}), a=pa.table({"ts": [20] * 3, "k": [1] * 3}))
     join.finish()
     assert (join.metrics.produced, join.metrics.lost) == (0, 3)

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.model.limits import POLICIES
+from penstock.model.limits import POLICIES, Memory
 from support.limited import policies_of
 from support.offline_cases import NAMES, ROOM, Case, cases
 from support.scenario import feed
@@ -31,7 +31,7 @@ def test_no_policy_is_better(kind: str, data: st.DataObject) -> None:
     assume(not case.scenario.counted)
     best = case.optimum().produced
     for shed in policies_of(case.scenario):
-        limits = ps.Limits(memory=f"{case.memory} rows", shed=shed, pool=case.pool)
+        limits = ps.Limits(memory=Memory(rows=case.memory), shed=shed, pool=case.pool)
         join = [join for join, _ in feed(replace(case.scenario, limits=limits))][-1]
         assert join.metrics.produced <= best, shed
 
