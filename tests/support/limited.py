@@ -131,18 +131,24 @@ def check_limits(scenario: Scenario) -> list[Outcome]:
 
 def in_step(scenario: Scenario) -> Iterator[tuple[ps.Join, Outcome, Counter[str], Counter[str]]]:
     """After every step and at the end: the join, what the step brought, and what was due and
-    what came out so far. Late tuples are the oracle's."""
+    what came out so far. Late tuples are the oracle's, or counted as forgotten."""
     wanted = expected(scenario)
     due: Counter[str] = Counter()
     got: Counter[str] = Counter()
+    forgotten = dict.fromkeys(scenario.query.names, 0)
     for number, (join, outcome) in enumerate(feed(scenario)):
         if number < len(wanted):
             want = wanted[number]
             due.update(bag([scenario.given(each) for each in want.results]))
             assert outcome.watermark == want.watermark, f"in step {number}"
             for stream in scenario.streams:
-                late = want.late.get(stream.name, [])
-                assert bag(outcome.late[stream.name]) == bag(late), f"in step {number}"
+                late = Counter(bag(want.late.get(stream.name, [])))
+                kept = Counter(bag(outcome.late[stream.name]))
+                before = forgotten[stream.name]
+                forgotten[stream.name] = join.metrics.streams[stream.name].late_forgotten
+                assert kept <= late, f"in step {number}"
+                missing = late.total() - kept.total()
+                assert missing == forgotten[stream.name] - before, f"in step {number}"
         got.update(bag(outcome.results))
         yield join, outcome, due, got
 
