@@ -12,6 +12,26 @@ from support import thoroughness  # loads the profile of Hypothesis too
 
 FAMILIES = ("unit", "answer", "agreement", "statistics", "spark", "recovery")
 
+# Of the tests that run queries on Spark `make test` takes one of each kind: a query takes seconds.
+QUICK_ON_SPARK = {
+    "test_conformance_spark.py::test_on_spark[Spark StreamingJoinSuite: left outer join with a "
+    "range of time]",
+    "test_conformance_spark.py::test_on_spark[Flink IntervalJoinOperator: sides that are not "
+    "alike]",
+    "test_spark.py::test_a_stream_and_its_restart",
+    "test_spark.py::test_whole_tables",
+    "test_spark_counted.py::test_a_stream_and_its_restart[windows0]",
+    "test_spark_everywhere.py::test_streams",
+    "test_spark_join_types.py::test_a_stream_and_its_restart[full]",
+    "test_spark_limits.py::test_what_is_missing_is_counted[semi join]",
+    "test_spark_manners.py::test_a_checkpoint_of_another_join_is_refused_in_plain_words",
+    "test_spark_watermarks.py::test_late_rows_and_counters",
+    "test_static_spark.py::test_only_counts_come_to_the_driver",
+    "test_udf_spark.py::test_a_function_that_fails_on_spark",
+    "test_spark_kills.py::test_nothing_is_lost_or_doubled_by_kills",
+    "test_spark_kills.py::test_damaged_state_gives_no_wrong_answer[half a changelog, no checksum]",
+}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", default="1/1", help="of the tests: 2/3 for the second third")
@@ -27,6 +47,8 @@ def pytest_collection_modifyitems(
         if family not in FAMILIES:
             raise pytest.UsageError(f"{item.path} is in none of the families {FAMILIES}")
         item.add_marker(family)
+        if "spark" in item.fixturenames and item.nodeid.rpartition("/")[2] not in QUICK_ON_SPARK:
+            item.add_marker("slow")
         if tries_more(item):
             item.add_marker("deeper")
     yield

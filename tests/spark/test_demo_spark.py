@@ -81,6 +81,7 @@ def demo(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_the_demo_joins_on_spark_and_compares(tmp_path: Path) -> None:
     result = demo(tmp_path, "--rows", "300000", "--seed", "5", "--seconds", "250")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -99,6 +100,7 @@ def test_the_demo_joins_on_spark_and_compares(tmp_path: Path) -> None:
     assert f"  {compiled[1]} results  250,000 live" in result.stdout  # those of Spark's first batch
 
 
+@pytest.mark.slow
 def test_the_demo_of_few_rows_and_no_time_compares_and_succeeds(tmp_path: Path) -> None:
     result = demo(tmp_path, "--rows", "60", "--seconds", "0")
     assert result.returncode == 0, result.stdout + result.stderr
@@ -110,6 +112,7 @@ def test_the_demo_of_few_rows_and_no_time_compares_and_succeeds(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("shown", ["Spark starts", "batch 1"])
+@pytest.mark.slow
 def test_ctrl_c_ends_the_demo_in_words(tmp_path: Path, shown: str) -> None:
     command = [sys.executable, "-u", "-m", "penstock.cli", "demo", "--rows", "300000"]
     with subprocess.Popen(

@@ -35,6 +35,7 @@ spark.stop()
 
 
 @pytest.mark.timeout(600)  # Java starts, and so do its workers
+@pytest.mark.slow
 def test_executors_compile_nothing_that_is_in_the_pack(tmp_path: Path) -> None:
     """Their cache is empty when the query starts, and holds kernels of the pack afterwards."""
     times = pa.array([1000, 2000], pa.timestamp("us", "UTC"))

@@ -57,6 +57,7 @@ def output_of(command: list[str], script: str, directory: Path, **environment: s
     return done.stdout + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_spark_submit(tmp_path: Path) -> None:
     """Workers of a local master use the Python of the script, without being told."""
     submit = str(Path(sys.executable).parent / "spark-submit")
