@@ -13,7 +13,7 @@ import pyarrow as pa
 import penstock as ps
 
 KEYS = 1000
-WIDE = 512
+WIDE = 256
 Keys = Callable[[np.random.Generator, str, int], np.ndarray]
 
 
@@ -44,8 +44,8 @@ class Kind:
         return ps.WindowJoin(streams, within=within, **dict(self.predicates))
 
     def in_bytes(self, window: int, rows: int, pushes: int) -> Size:
-        """A size such that a tenth of the memory needed is more than twice what a join takes without
-        a tuple: where windows are shorter, tuples of the first stream are wider."""
+        """A size such that a tenth of the memory needed is much more than a join takes without a
+        tuple: where windows are shorter, tuples of the first stream are wider."""
         return Size(window, rows // self.shrink, pushes, WIDE * self.shrink)
 
     @lru_cache(8)  # noqa: B019 -- kinds live as long as the tests
@@ -97,7 +97,7 @@ KINDS = {
     "Zipf 1": Kind(_zipf(1.0), shrink=2),
     "Zipf 1.5": Kind(_zipf(1.5), shrink=4),
     "drifting hot keys": Kind(_drifting, shrink=2),
-    "three streams": Kind(_zipf(0.5), names="abc", shrink=4),
+    "three streams": Kind(_zipf(0.5), names="abc", shrink=2),
     "a band": Kind(_zipf(0.5), predicates=(("where", "abs(a.k - b.k) <= 1"),), shrink=2),
 }
 

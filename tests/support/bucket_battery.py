@@ -45,9 +45,7 @@ def packed(binding: Binding, batch: dict[str, pa.Table]) -> list[tuple[Parts, Pa
     return buckets
 
 
-def on_buckets(
-    kind: Kind, seed: int, size: Size, limits: ps.Limits
-) -> tuple[int, float, float]:
+def on_buckets(kind: Kind, seed: int, size: Size, limits: ps.Limits) -> tuple[int, float, float]:
     """Results, how many are said to be lost, and the variance of that."""
     window, rows, pushes, _ = size
     query = kind.query(window)

@@ -9,7 +9,7 @@ limit in rows: at no time goes more than has to.
 While all that is there and all of the chunk fits, nothing goes: then room is worked out for just
 these. When tuples have to go, there must be room for their ghosts, or nobody would know what the
 limit costs: for as many as there are and will be, up to one for every two tuples, or an eighth of
-the memory where tuples are wide. What the tuples leave, for the size of a ring, is for more of them.
+the memory where tuples are wide. What the tuples leave, for the size of a ring, is for more.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class ByteRoom:
             return self._fixed + tuples(rows) + of_them + directories(rows + left)
 
         if not of_shed and self._holds_all(limit, slots, live, ahead):
-            return Fitting(sum(live[:streams]) + sum(ahead), self._last.ghosts)
+            few = max(self._last.ghosts, FEW_GHOSTS)
+            return Fitting(sum(live[:streams]) + sum(ahead), few)
         rows = _largest(with_rows, limit, limit, self._last.rows)
         base = self._fixed + tuples(rows)
         most = _MOST_GHOSTS * rows
@@ -113,9 +114,7 @@ class ByteRoom:
         self._last = Fitting(rows, max(left, FEW_GHOSTS))
         return self._last
 
-    def _holds_all(
-        self, limit: int, slots: list[float], live: list[int], ahead: list[int]
-    ) -> bool:
+    def _holds_all(self, limit: int, slots: list[float], live: list[int], ahead: list[int]) -> bool:
         """Whether nothing has to go for a chunk with so many tuples of each stream, which bring new
         keys at the rate at which those that are there did."""
         windows = self.windows
