@@ -257,8 +257,8 @@ class Windows:
         return directory.directory_size(self._keys_for(live), tight=self.is_tight)
 
     def _keys_for(self, live: int, number: int = -1) -> int:
-        """How many keys a directory has room for where so many are live: the more, the less often it
-        is made anew, without the keys that have gone."""
+        """How many keys a directory has room for where so many are live: the more, the less often
+        it is made anew, without the keys that have gone."""
         if self.is_tight:
             wanted = live + live // _SPARE_PART + _SPARE_KEYS
             least = live + live // _LEAST_SPARE_PART + _SPARE_KEYS
