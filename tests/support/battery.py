@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,18 @@ import pyarrow as pa
 import penstock as ps
 
 KEYS = 1000
+WIDE = 256
 Keys = Callable[[np.random.Generator, str, int], np.ndarray]
+
+
+class Size(NamedTuple):
+    """Tuples in a window of a kind that does not shrink it, rows of each stream, pushes, and bytes
+    beside the key of each tuple of the first stream."""
+
+    window: int
+    rows: int
+    pushes: int
+    width: int = 0
 
 
 @dataclass(frozen=True)
@@ -32,15 +43,24 @@ class Kind:
         within = f"{window // self.shrink} ms"
         return ps.WindowJoin(streams, within=within, **dict(self.predicates))
 
-    @cache  # noqa: B019 -- kinds live as long as the tests
-    def tables(self, seed: int, rows: int) -> dict[str, pa.Table]:
-        """About one tuple of each stream in a millisecond."""
+    def in_bytes(self, window: int, rows: int, pushes: int) -> Size:
+        """A size such that a tenth of the memory needed is much more than a join takes without a
+        tuple: where windows are shorter, tuples of the first stream are wider."""
+        return Size(window, rows // self.shrink, pushes, WIDE * self.shrink)
+
+    @lru_cache(8)  # noqa: B019 -- kinds live as long as the tests
+    def tables(self, seed: int, rows: int, width: int = 0) -> dict[str, pa.Table]:
+        """About one tuple of each stream in a millisecond. width: bytes that each of the first
+        stream has beside its key."""
         rng = np.random.default_rng(seed)
         tables = {}
         for name in self.names:
             keys = self.keys(rng, name, rows)
             ts = np.sort(rng.integers(0, rows * 1000, len(keys)))
             tables[name] = pa.table({"ts": ts, "k": keys})
+            if width and name == self.names[0]:
+                wide = pa.array([bytes(width)] * len(keys), pa.binary(width))
+                tables[name] = tables[name].append_column("wide", wide)
         return tables
 
 
@@ -77,18 +97,19 @@ KINDS = {
     "Zipf 1": Kind(_zipf(1.0), shrink=2),
     "Zipf 1.5": Kind(_zipf(1.5), shrink=4),
     "drifting hot keys": Kind(_drifting, shrink=2),
-    "three streams": Kind(_zipf(0.5), names="abc", shrink=4),
+    "three streams": Kind(_zipf(0.5), names="abc", shrink=2),
     "a band": Kind(_zipf(0.5), predicates=(("where", "abs(a.k - b.k) <= 1"),), shrink=2),
 }
 
 
 @dataclass(frozen=True)
 class Need:
-    """What the join without limits gives, and holds at most."""
+    """What a join gives, and holds at most; and on average once tuples had to go."""
 
     produced: int
     rows: int
     bytes: int
+    mean_rows: float = 0.0
 
 
 def batches(tables: dict[str, pa.Table], rows: int, pushes: int) -> Iterator[dict[str, pa.Table]]:
@@ -101,18 +122,23 @@ def batches(tables: dict[str, pa.Table], rows: int, pushes: int) -> Iterator[dic
 
 
 def run(
-    kind: Kind, seed: int, size: tuple[int, int, int], limits: ps.Limits | None = None
+    kind: Kind, seed: int, size: Size, limits: ps.Limits | None = None
 ) -> tuple[ps.Metrics, Need]:
-    """The last metrics of a run, and its peaks. size: tuples in a window, rows and pushes."""
-    window, rows, pushes = size
-    join = kind.query(window).start(limits=limits) if limits else kind.query(window).start()
+    """The last metrics of a run, and its peaks."""
+    query = kind.query(size.window)
+    join = query.start(limits=limits) if limits else query.start()
     live = held = 0
-    for batch in batches(kind.tables(seed, rows), rows, pushes):
+    shedding = []
+    for batch in batches(kind.tables(seed, size.rows, size.width), size.rows, size.pushes):
         join.push(batch)
-        live, held = max(live, join.metrics.live), max(held, join.metrics.bytes)
-    return join.metrics, Need(join.metrics.produced, live, held)
+        metrics = join.metrics
+        live, held = max(live, metrics.live), max(held, metrics.bytes)
+        if metrics.shed:
+            shedding.append(metrics.live)
+    mean = float(np.mean(shedding)) if shedding else 0.0
+    return join.metrics, Need(join.metrics.produced, live, held, mean)
 
 
 @cache
-def need(name: str, seed: int, size: tuple[int, int, int]) -> Need:
+def need(name: str, seed: int, size: Size) -> Need:
     return run(KINDS[name], seed, size)[1]

@@ -21,7 +21,7 @@ from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.hot import ProcessMemory
 from penstock.spark.packing import Packer
-from support.battery import Kind, batches
+from support.battery import Kind, Size, batches
 from support.simulator import AttemptStore, Committed, Crash
 
 BUCKETS = 2
@@ -45,11 +45,9 @@ def packed(binding: Binding, batch: dict[str, pa.Table]) -> list[tuple[Parts, Pa
     return buckets
 
 
-def on_buckets(
-    kind: Kind, seed: int, size: tuple[int, int, int], limits: ps.Limits
-) -> tuple[int, float, float]:
+def on_buckets(kind: Kind, seed: int, size: Size, limits: ps.Limits) -> tuple[int, float, float]:
     """Results, how many are said to be lost, and the variance of that."""
-    window, rows, pushes = size
+    window, rows, pushes, _ = size
     query = kind.query(window)
     binding = Binding.of(query).bound_with(dict.fromkeys(range(len(query.names)), SCHEMA))
     plan = Plan.of(query, limits=limits)

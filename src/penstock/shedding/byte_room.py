@@ -6,9 +6,10 @@ what tuples and ghosts take now and how they are divided among the streams, how 
 such that all of it stays within the limit. Kernels then shed after each instant, as they do for a
 limit in rows: at no time goes more than has to.
 
-While nothing had to go, all memory is for tuples. From then on there is room for about one ghost
-for every two tuples: without them nobody would know what the limit costs. What the tuples leave,
-for the size of a ring, is for more of them.
+While all that is there and all of the chunk fits, nothing goes: then room is worked out for just
+these. When tuples have to go, there must be room for their ghosts, or nobody would know what the
+limit costs: for as many as there are and will be, up to one for every two tuples, or an eighth of
+the memory where tuples are wide. What the tuples leave, for the size of a ring, is for more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+from penstock.state.directory import directory_size
 from penstock.state.windows import Windows
 
 __all__ = ["FEW_GHOSTS", "ByteRoom", "Fitting"]
@@ -23,6 +25,9 @@ __all__ = ["FEW_GHOSTS", "ByteRoom", "Fitting"]
 FEW_GHOSTS: Final = 64
 _TUPLES_A_GHOST: Final = 2
 _MOST_GHOSTS: Final = 4  # for each tuple
+_GHOSTS_PART: Final = 8  # of a limit, what ghosts may take in any case
+_GROWTH: Final = 4  # ghosts come to be more by a part of what they are, before the next chunk
+_INDEXED: Final = 2  # entries of a directory for a key, about
 _SPARE_BYTES: Final = 2048  # parts of an arena begin at whole cache lines
 _ROUNDED_UP: Final = 1.4  # a ring over what it has to hold, on average
 _EXACT: Final = 7  # a number is found to one part in 2 to the power of this
@@ -49,6 +54,7 @@ class ByteRoom:
     def fitting(self, limit: int, coming: Mapping[int, int]) -> Fitting:
         """What fits. coming: how many tuples of each stream are in the next chunk."""
         windows, streams = self.windows, self.windows.streams
+        windows.most_keys = {}
         self.has_shed |= bool(windows.state.shares["shed"].any())
         live = [windows.live(number) for number in range(windows.count)]
         slots = [
@@ -57,7 +63,7 @@ class ByteRoom:
                 zip(self._in_arena, windows.payloads, strict=True)
             )
         ]
-        held, keys = sum(live), windows.live_keys
+        held, keys = sum(live), windows.live_keys.values()
         ahead = [coming.get(number, 0) for number in range(streams)]
         # Before any tuple came they are taken to be divided as the chunk is.
         parts = _parts(live[:streams] if sum(live[:streams]) else ahead)
@@ -82,11 +88,20 @@ class ByteRoom:
         a_ghost = sum(slot * part for slot, part in zip(slots[streams:], of_ghosts, strict=True))
         least = ghosts(0)
 
+        of_shed = sum(live[streams:])
+        awaited = of_shed * (_GROWTH + 1) // _GROWTH + sum(ahead) + FEW_GHOSTS
+        if windows.count == streams:
+            awaited = 0
+        by_part = int(limit // _GHOSTS_PART / (_ROUNDED_UP * a_ghost + _INDEXED * self._entry))
+
         def with_rows(rows: int) -> float:
-            left = rows // _TUPLES_A_GHOST if self.has_shed else 0
+            left = min(max(rows // _TUPLES_A_GHOST, by_part), awaited) if self.has_shed else 0
             of_them = max(left * a_ghost * _ROUNDED_UP, least)
             return self._fixed + tuples(rows) + of_them + directories(rows + left)
 
+        if not of_shed and self._holds_all(limit, slots, live, ahead):
+            few = max(self._last.ghosts, FEW_GHOSTS)
+            return Fitting(sum(live[:streams]) + sum(ahead), few)
         rows = _largest(with_rows, limit, limit, self._last.rows)
         base = self._fixed + tuples(rows)
         most = _MOST_GHOSTS * rows
@@ -98,6 +113,29 @@ class ByteRoom:
         )
         self._last = Fitting(rows, max(left, FEW_GHOSTS))
         return self._last
+
+    def _holds_all(self, limit: int, slots: list[float], live: list[int], ahead: list[int]) -> bool:
+        """Whether nothing has to go for a chunk with so many tuples of each stream, which bring new
+        keys at the rate at which those that are there did."""
+        windows = self.windows
+        coming = ahead + [0] * (windows.count - len(ahead))
+        rings = self._fixed + sum(
+            slot * windows.ring_size(count + more)
+            for slot, count, more in zip(slots, live, coming, strict=True)
+        )
+        held, more = sum(live), sum(ahead)
+        entries = (limit - rings) / self._entry
+        keys = {
+            number: known + (known * more // held if held else more)
+            for number, known in windows.live_keys.items()
+        }
+        needed = sum(directory_size(each, tight=True) for each in keys.values())
+        if needed > entries:
+            return False
+        # Near the limit there is less to spare in them, and they are made anew the more often.
+        spared = {number: int(each * entries / needed) for number, each in keys.items()}
+        windows.most_keys.update(spared)
+        return True
 
 
 def _parts(counts: list[int]) -> list[float]:

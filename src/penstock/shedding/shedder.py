@@ -36,6 +36,7 @@ __all__ = ["Shedder"]
 
 _HALVINGS: Final = 60
 _LEAST_CHUNK: Final = 256
+_LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, where a few wide tuples are much
 _LEVELLED: Final = 1  # times as many as there are have come before all get levels anew
 _MOST_CHUNK: Final = 1 << 16
 _LATE_PART: Final = 8  # of a limit in bytes, the most for late rows
@@ -152,7 +153,7 @@ class Shedder:
         if memory.rows is not None:
             return min(max(memory.rows // 4, _LEAST_CHUNK), _MOST_CHUNK)
         row = self.windows.bytes_per_row
-        return int(min(max(memory.bytes // (32 * row), _LEAST_CHUNK // 4), _MOST_CHUNK))
+        return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), _MOST_CHUNK))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
         """What tuples are worth that will be the next in a window's ring."""

@@ -41,6 +41,10 @@ _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
 _UNIT_RING: Final = 1 << 12  # by which is measured what a place of a ring takes
 _SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
+# Of the live keys, as how many a tight directory has room for beside them, and at least.
+_SPARE_PART: Final = 8
+_LEAST_SPARE_PART: Final = 32
+_SPARE_KEYS: Final = 16
 _LEAST_SHRUNK: Final = 1 << 17  # rings up to this are left as they are
 
 
@@ -62,6 +66,7 @@ class Windows:
         self._sizes = [_SMALLEST_RING] * count
         sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
         self.is_tight = plan.limits is not None and plan.limits.memory.bytes is not None
+        self.most_keys: dict[int, int] = {}  # that tight directories may be made for
         self._use(self._layout.allocate(memory, sizes, self._sizes))
         windows = self.state.windows
         for number in range(count):
@@ -235,13 +240,13 @@ class Windows:
         return -(-(self._layout.places(none, sizes).end - before) // _UNIT_RING)
 
     @property
-    def live_keys(self) -> list[int]:
+    def live_keys(self) -> dict[int, int]:
         """How many keys of each directory have a tuple or a ghost."""
-        return [
-            int(directory.live_keys(self.state, number))
+        return {
+            number: int(directory.live_keys(self.state, number))
             for number, is_hashed in enumerate(self._paths.hashed)
             if is_hashed
-        ]
+        }
 
     def ring_size(self, rows: int) -> int:
         """The positions of a ring for so many tuples."""
@@ -251,11 +256,13 @@ class Windows:
         """The entries of a directory that is made for so many live keys."""
         return directory.directory_size(self._keys_for(live), tight=self.is_tight)
 
-    def _keys_for(self, live: int) -> int:
-        """How many keys there is room for where so many are live: the more, the less often a
-        directory is made anew, without the keys that have gone."""
+    def _keys_for(self, live: int, number: int = -1) -> int:
+        """How many keys a directory has room for where so many are live: the more, the less often
+        it is made anew, without the keys that have gone."""
         if self.is_tight:
-            return live + live // 8 + _SMALLEST_RING
+            wanted = live + live // _SPARE_PART + _SPARE_KEYS
+            least = live + live // _LEAST_SPARE_PART + _SPARE_KEYS
+            return max(min(wanted, self.most_keys.get(number, wanted)), least)
         if self.provision is not None:
             return live + live // 2 + _SMALLEST_RING
         return 2 * live + _SMALLEST_RING // 4
@@ -381,7 +388,7 @@ class Windows:
         """Room for the live keys and as many again, and for a share of what a rebuild moves."""
         sizes = []
         for number, is_hashed in enumerate(self._paths.hashed):
-            keys = self._keys_for(int(directory.live_keys(self.state, number)))
+            keys = self._keys_for(int(directory.live_keys(self.state, number)), number)
             share = 0 if self.is_tight else self._live_in_all() // _SHARE
             size = directory.directory_size(max(keys, least, share), tight=self.is_tight)
             sizes.append(size if is_hashed else 0)
