@@ -243,6 +243,20 @@ def test_both_cost_the_same_at_a_crossover(
     assert isclose(*at, rel_tol=1e-6)
 
 
+def test_no_crossover_where_costs_jump() -> None:
+    """Below one tuple a tree costs nothing to descend: the sign changes, and nothing is equal."""
+    treatment: dict[str, Any] = {
+        "weights": WEIGHTS["kang2003"],
+        "bucket": 1.0,
+        "node": 2,
+        "model": "kang2003",
+        "expire": "periodic",
+        "interval": 4.0,
+    }
+    pair = (("scan", "scan"), ("scan", "bplus_tree"))
+    assert crossover(*pair, left_window=1.0, right_window=1.0, **treatment) is None
+
+
 @settings(max_examples=30)
 @given(windows, windows, st.floats(1e-3, 1e3), treatments())
 def test_the_winner_is_the_cheapest(

@@ -48,7 +48,7 @@ def test_text_beyond_two_gigabytes_of_all_time() -> None:
 )
 def test_an_early_tuple_does_not_pin_what_came_after_it(payload: pa.Array) -> None:
     join = QUERY.start()
-    join.push(a=rows([10**9], [0], payload[:1]))
+    join.push(a=rows([10**8], [0], payload[:1]))
     sizes = []
     for step in range(600):
         ts = [step * 100 + i for i in range(8)]

@@ -32,6 +32,7 @@ Combination = tuple[str, str]
 _FARTHEST: Final = 1e8  # ratio of rates that is looked at where lines bend
 _STEP: Final = 1.2
 _CLOSE: Final = 1 + 1e-12
+_ALIKE: Final = 1e-7  # costs that differ by less are the same
 
 
 class Winner(NamedTuple):
@@ -58,7 +59,10 @@ def crossover(
     """
     cost = _cost_by_ratio(left_window, right_window, total_rate, options)
     if options.get("expire", "eager") != "eager":
-        return _first_root(lambda ratio: cost(first, ratio) - cost(second, ratio))
+        return _first_root(
+            lambda ratio: cost(first, ratio) - cost(second, ratio),
+            lambda ratio: cost(first, ratio),
+        )
     lines = _lines([first, second], left_window, right_window, options)
     return _meeting(lines[first], lines[second])
 
@@ -132,7 +136,8 @@ def right_rate_crossover(  # noqa: PLR0913  what the paper's formulas are of
         )
 
     ratio = _first_root(
-        lambda ratio: cost(first, ratio * left_rate) - cost(second, ratio * left_rate)
+        lambda ratio: cost(first, ratio * left_rate) - cost(second, ratio * left_rate),
+        lambda ratio: cost(first, ratio * left_rate),
     )
     return None if ratio is None else ratio * left_rate
 
@@ -216,14 +221,22 @@ def _ratios() -> list[float]:
     return ratios
 
 
-def _first_root(difference: Callable[[float], float]) -> float | None:
-    """The least ratio at which a difference changes its sign."""
+def _first_root(
+    difference: Callable[[float], float], size: Callable[[float], float]
+) -> float | None:
+    """The least ratio at which a difference is zero, beside the size of what differs.
+
+    Costs jump where a tree gets another level; a difference may change its sign there and be
+    zero nowhere.
+    """
     ratios = _ratios()
     for low, high in pairwise(ratios):
         before, after = difference(low), difference(high)
         if before * after < 0:
             rises = after > 0
-            return _closed_in(difference if rises else _negative(difference), low, high)
+            root = _closed_in(difference if rises else _negative(difference), low, high)
+            if abs(difference(root)) <= _ALIKE * size(root):
+                return root
     return None
 
 
