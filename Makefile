@@ -78,11 +78,11 @@ clean: ## remove the virtual environment and everything built
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNNABLE): requirements/run.txt pyproject.toml
-	@echo "installing into .venv what penstock runs with, Spark above all: about a minute"
+	@echo "installing into .venv what penstock runs with, Spark above all: one to five minutes"
 	scripts/install $(PYTHON) .venv requirements/run.txt
 	touch $@
 
 $(INSTALLED): requirements/dev.txt pyproject.toml
-	@echo "installing into .venv what penstock is developed with: about two minutes"
+	@echo "installing into .venv what penstock is developed with: two to five minutes"
 	scripts/install $(PYTHON) .venv requirements/dev.txt
 	touch $(RUNNABLE) $@

@@ -80,7 +80,7 @@ def test_no_policy_is_better_as_memory_changes(shed: str) -> None:
     memory = [(0, 20), (40, 2), (70, 0), (90, 30)]
     join = LONGER["equality"].start(limits=ps.Limits(memory="20 rows", shed=shed))
     for (start, rows), end in zip(memory, [40, 70, 90, 150], strict=True):
-        join.limit(memory=f"{rows} rows")
+        join.limit(memory=Memory(rows=rows))
         join.push(between(tables, start, end))
     join.finish()
     best = ps.optimum(LONGER["equality"], tables, memory=memory)

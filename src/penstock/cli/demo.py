@@ -114,7 +114,7 @@ def _join(
             while not previews.have_ended:
                 meanwhile()
                 time.sleep(_POLL_S)
-            state.wait("query", "batch 1, and Python workers start, about twenty seconds")
+            state.wait("query", "batch 1, and Python workers start, about half a minute")
             refresh("wait")
             run.run(spark, directory, is_over)
             state.wait("query", "Spark ends, a few seconds")
