@@ -30,7 +30,7 @@ test-all: $(INSTALLED) jdk ## run all families with all seeds, drawn anew, and a
 
 # What scales further than `make test`, and the kernels as coverage sees them.
 test-deeper: $(INSTALLED) jdk
-	$(WITH_JDK) $(BIN)/python tests/families.py ci --deeper $(FAMILY)
+	$(WITH_JDK) $(BIN)/python tests/families.py ci $(FAMILY) --deeper
 
 kills: $(INSTALLED) jdk ## kill Spark's processes at random moments, for some minutes
 	$(WITH_JDK) PYTHONPATH=tests $(BIN)/python -m support.kills $(SEED)
