@@ -20,16 +20,11 @@ QUICK_ON_SPARK = {
     "alike]",
     "test_spark.py::test_a_stream_and_its_restart",
     "test_spark.py::test_whole_tables",
-    "test_spark_counted.py::test_a_stream_and_its_restart[windows0]",
-    "test_spark_everywhere.py::test_streams",
-    "test_spark_join_types.py::test_a_stream_and_its_restart[full]",
     "test_spark_limits.py::test_what_is_missing_is_counted[semi join]",
     "test_spark_manners.py::test_a_checkpoint_of_another_join_is_refused_in_plain_words",
     "test_spark_watermarks.py::test_late_rows_and_counters",
     "test_static_spark.py::test_only_counts_come_to_the_driver",
     "test_udf_spark.py::test_a_function_that_fails_on_spark",
-    "test_spark_kills.py::test_nothing_is_lost_or_doubled_by_kills",
-    "test_spark_kills.py::test_damaged_state_gives_no_wrong_answer[half a changelog, no checksum]",
 }
 
 
@@ -80,7 +75,10 @@ def spark() -> Iterator[Any]:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.python.daemon.module", "penstock.spark.daemon")
         .config("spark.driver.memory", "1g")
+        # It runs for minutes: to compile less of itself takes less than it saves.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")

@@ -6,9 +6,9 @@
     python tests/families.py all recovery     # one family
 
 A family runs as one process of pytest or, where it is long, as several, each with a part of its
-tests. Kernels are compiled first, so that no two processes compile the same. A line every few
-seconds says where each process is. A family that takes longer than its budget says so; it fails
-only when a test does.
+tests. Kernels are compiled first, one sort of joins on each core, so that no two processes compile
+the same. A line every few seconds says where each process is. A family that takes longer than its
+budget says so; it fails only when a test does.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import TypeVar
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from support.followed import Outcome, followed
 
+Item = TypeVar("Item")
 WAYS = ("quick", "ci", "all")
 ROOT = Path(__file__).parent.parent
 
@@ -45,15 +47,16 @@ class Family:
 
 # Those that wait for Spark come first: what works on one core runs beside them.
 FAMILIES = (
-    Family("spark", (240, 420, 900)),
-    Family("recovery", (120, 240, 1200), parts=(1, 2, 4)),
-    Family("answer", (350, 600, 900), parts=(1, 2, 2)),
-    Family("statistics", (300, 600, 1800), parts=(1, 1, 4)),
-    Family("agreement", (80, 240, 1800), parts=(1, 1, 4)),
-    Family("unit", (300, 400, 600)),
+    Family("spark", (200, 420, 900)),
+    Family("answer", (240, 600, 900), parts=(1, 2, 2)),
+    Family("unit", (230, 400, 600), parts=(2, 2, 2)),
+    Family("statistics", (130, 600, 1800), parts=(1, 1, 4)),
+    Family("agreement", (70, 240, 1800), parts=(1, 1, 4)),
+    Family("recovery", (60, 240, 1200), parts=(1, 2, 4)),
     # Tests marked jit_off once more without the JIT, so that coverage sees the kernels.
     Family("without the JIT", (0, 300, 900), parts=(0, 2, 4), jit=False),
 )
+COMPILED_FIRST = ("by order", "by a key")
 KERNELS = ("state", "stats", "shedding", "engine", "offline")  # packages that have some
 EMBEDDED = ("unit", "answer", "agreement", "statistics")
 MOST_S = {"quick": 8 * 60, "ci": 20 * 60, "all": 90 * 60}  # of the wall, on two quiet cores
@@ -97,45 +100,32 @@ def parts_of(families: Sequence[Family], way: str) -> Iterator[Part]:
             yield Part(family, number, count)
 
 
-def compile_kernels() -> list[Outcome]:
-    """Of the two sorts of joins, side by side."""
+def compiled(joins: str) -> Outcome:
+    """The kernels of one sort of joins."""
     environment = {**os.environ, "PYTHONPATH": f"{os.getenv('PYTHONPATH', '')}:{ROOT / 'tests'}"}
-    print("kernels    | compiling what most tests call, once a machine: about a minute", flush=True)
-    outcomes: list[Outcome] = []
-    threads = [
-        threading.Thread(
-            target=lambda joins=joins: outcomes.append(
-                followed(
-                    "kernels",
-                    [sys.executable, "-m", "support.compiled", joins],
-                    environment,
-                    ROOT,
-                )
-            )
-        )
-        for joins in ("by a key", "by order")
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
+    command = [sys.executable, "-m", "support.compiled", joins]
+    return followed("kernels", command, environment, ROOT)
 
 
 def run_parts(
     parts: Sequence[Part], way: str, deeper: bool, more: Sequence[str], cores: int
 ) -> dict[Part, Outcome]:
-    """As many at a time as there are cores, in their order."""
-    waiting: SimpleQueue[Part] = SimpleQueue()
+    """As many at a time as there are cores, in their order. Those that compile go first; when one
+    fails, nothing else begins."""
+    sorts, waiting = SimpleQueue[str](), SimpleQueue[Part]()
+    for joins in COMPILED_FIRST:
+        sorts.put(joins)
     for part in parts:
         waiting.put(part)
     outcomes: dict[Part, Outcome] = {}
+    failed: list[str] = []
 
     def work() -> None:
-        while True:
-            try:
-                part = waiting.get_nowait()
-            except Empty:
+        for joins in all_of(sorts):
+            if compiled(joins).code:
+                failed.append(joins)
+        for part in all_of(waiting):
+            if failed:
                 return
             budget_s = part.family.budgets_s[WAYS.index(way)] / part.of
             print(f"{part.name:10} | starts, with a budget of {budget_s:.0f} s", flush=True)
@@ -143,12 +133,24 @@ def run_parts(
                 part.name, part.command(way, deeper, more), part.environment(way), ROOT
             )
 
+    print("kernels    | compiling what most tests call, once: about 90 seconds", flush=True)
     threads = [threading.Thread(target=work) for _ in range(cores)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if failed:
+        print(f"kernels of joins {' and '.join(failed)} did not compile; the lines above say why")
     return outcomes
+
+
+def all_of(queue: SimpleQueue[Item]) -> Iterator[Item]:
+    """What is in it, until others have taken the rest."""
+    while True:
+        try:
+            yield queue.get_nowait()
+        except Empty:
+            return
 
 
 def report_coverage() -> None:
@@ -206,10 +208,6 @@ def main() -> int:
     for left in (ROOT / "build").glob("coverage*"):  # of another run
         left.unlink()
     begun = time.monotonic()
-    compiled = compile_kernels()
-    if any(outcome.code for outcome in compiled):
-        print("kernels did not compile; the lines above say why")
-        return 1
     outcomes = run_parts(
         list(parts_of(chosen, given.way)), given.way, given.deeper, more, given.cores
     )

@@ -13,6 +13,7 @@ import pytest
 import penstock as ps
 from penstock.workloads import uniform
 from support.numbered import numbered
+from support.thoroughness import often
 
 NEAR = "b.ts - a.ts <= interval 2 second and a.ts - b.ts <= interval 3 second"  # what a and b keep
 WORK = uniform(seed=31, rows=80_000, keys=20_000, streams=("a", "b"), disorder="1 second")
@@ -78,7 +79,7 @@ LINKS = {
 }
 
 
-@pytest.mark.parametrize("index", [None, "t_tree"])
+@pytest.mark.parametrize("index", often([None, "t_tree"], None))
 @pytest.mark.parametrize("links", LINKS)
 def test_three_streams_over_different_attributes(links: str, index: str | None) -> None:
     tables = {

@@ -54,7 +54,7 @@ def test_windows_of_every_kind(key: str, data: st.DataObject) -> None:
     check(data.draw(scenarios(key, windows=True, restarts=True)))
 
 
-@settings(max_examples=EXAMPLES // 4, suppress_health_check=list(HealthCheck))
+@settings(max_examples=max(EXAMPLES // 4, 2), suppress_health_check=list(HealthCheck))
 @given(long_scenarios())
 def test_hundreds_of_rows(long: LongScenario) -> None:
     """Enough for windows and indexes to grow, turn over and be cleared of holes."""

@@ -177,6 +177,7 @@ def some(begin: int, rows: int, *, guests: int) -> Arrivals:
     return Arrivals(ts, words, columns, guests=is_guest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("index", ["bplus_tree", "t_tree", "scan"])
 def test_guests_do_not_pile_up(index: str) -> None:
     """Neither their places in the ring nor what they carry, though tuples that stay are older."""

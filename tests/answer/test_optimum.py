@@ -297,7 +297,9 @@ def test_times_beyond_those_of_nanoseconds() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=EXAMPLES // 10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=max(EXAMPLES // 10, 1), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(st.data())
 def test_results_of_many_pieces(
     monkeypatch: pytest.MonkeyPatch, kind: str, data: st.DataObject

@@ -31,7 +31,7 @@ def test_windows_of_rows_among_others(scenario: Scenario) -> None:
 
 
 @pytest.mark.parametrize("how", ["left", "full", "semi", "anti"])
-@settings(max_examples=EXAMPLES // 8)
+@settings(max_examples=max(EXAMPLES // 8, 1))
 @given(st.data())
 def test_other_join_types(how: str, data: st.DataObject) -> None:
     """What a shorter window ends comes out alone at once."""

@@ -21,7 +21,7 @@ from support.kills.campaign import CLUSTER, Campaign, rows_of
 from support.kills.damage import DAMAGES
 from support.kills.feed import QUERY, SCHEMA, Feed
 from support.kills.hot_state import complaints
-from support.thoroughness import scaled
+from support.thoroughness import often, scaled
 
 SEED = 20_250_701
 KILLS = scaled(
@@ -34,6 +34,7 @@ KILLS = scaled(
 TOLD = "CANNOT_LOAD_STATE_STORE|Checksum error|the (segment|bucket) is damaged"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(540)  # many JVMs are started, beside whatever else is going on
 def test_nothing_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
     report = Campaign(tmp_path, SEED, CLUSTER, KILLS, most_s=480).run()
@@ -94,7 +95,7 @@ OFTEN = ("half a changelog, no checksum", "half a snapshot that can be made agai
 
 @pytest.mark.parametrize(
     "damage",
-    [pytest.param(each, marks=() if each in OFTEN else pytest.mark.slow) for each in DAMAGES],
+    often(DAMAGES, *OFTEN),
 )
 def test_damaged_state_gives_no_wrong_answer(stopped: Runner, scratch: Path, damage: str) -> None:
     for name in ("checkpoint", "out"):

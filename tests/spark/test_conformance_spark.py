@@ -22,6 +22,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.conformance import CASES, SHIFT, Case, Step, in_order, table, without_nothing
+from support.thoroughness import often
 
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 # Cases that run at the same time, each in a session of its own.
@@ -77,9 +78,7 @@ def ran(
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in OFTEN else pytest.mark.slow) for each in CASES]
-)
+@pytest.mark.parametrize("name", often(CASES, *OFTEN))
 def test_on_spark(ran: Ran, name: str) -> None:
     case = CASES[name]
     for steps, batches in zip(case.runs, ran[name].result(), strict=True):

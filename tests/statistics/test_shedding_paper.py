@@ -16,6 +16,7 @@ from benchmarks.paired import Pair, best, exact, run, zipf_keys
 from penstock.model.limits import POLICIES
 from penstock.workloads import Workload
 from penstock.workloads.keys import ShuffledKeys, ZipfKeys
+from support.thoroughness import often
 
 WINDOW = 400
 UNIFORM = zipf_keys((0.0, 0.0))
@@ -26,7 +27,9 @@ SHUFFLED = [zipf_keys((1.0, 1.0), shuffle=seed) for seed in range(1, 7)]
 MODERATE = [(1.0, 1.0), (1.0, 0.5), (1.0, 0.0), (0.5, 1.0), (1.5, 0.5), (2.0, 1.0)]
 
 
-@pytest.mark.parametrize("pair", [CORRELATED, STEEPER], ids=["1", "1.5"])
+@pytest.mark.parametrize(
+    "pair", [CORRELATED, pytest.param(STEEPER, marks=pytest.mark.slow)], ids=["1", "1.5"]
+)
 def test_prob_is_near_the_optimum_of_correlated_streams(pair: Pair) -> None:
     assert run(pair, WINDOW, "prob").total >= 0.96 * best(pair, WINDOW)
 
@@ -36,7 +39,7 @@ def test_a_longer_window() -> None:
     assert run(pair, 800, "prob").total >= 0.96 * best(pair, 800)
 
 
-@pytest.mark.parametrize("pair", SHUFFLED[:3], ids=["1", "2", "3"])
+@pytest.mark.parametrize("pair", often(SHUFFLED[:3], SHUFFLED[0]), ids=["1", "2", "3"])
 def test_prob_on_uncorrelated_streams(pair: Pair) -> None:
     """The paper has 96 % here too; 85 to 97 % is what is found, by how the keys meet."""
     assert run(pair, WINDOW, "prob").total >= 0.85 * best(pair, WINDOW)
@@ -59,6 +62,7 @@ def test_life_is_above_random_and_below_prob(pair: Pair) -> None:
     assert 1.2 * random < life < expected_life < prob
 
 
+@pytest.mark.slow
 def test_expected_life_does_not_beat_prob() -> None:
     """The paper expects more of it than of life, and it gives that, but no more than prob.
 
@@ -76,7 +80,7 @@ def test_expected_life_does_not_beat_prob() -> None:
     assert 0.9 < means["life"] < means["expected_life"] < 0.99, means
 
 
-@pytest.mark.parametrize("pool", ["fixed", "shared"])
+@pytest.mark.parametrize("pool", often(["fixed", "shared"], "shared"))
 @pytest.mark.parametrize("pair", [UNIFORM, CORRELATED, ONE_SKEWED, SHUFFLED[0]])
 def test_nothing_beats_the_optimum(pair: Pair, pool: str) -> None:
     most = best(pair, WINDOW, pool=pool)

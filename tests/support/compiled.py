@@ -14,22 +14,33 @@ import penstock as ps
 
 ROWS = 400
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
-JOINS = {
-    "by a key": ps.WindowJoin(STREAMS, on="k", within="100 us"),
-    "by order": ps.WindowJoin(STREAMS, where="abs(a.k - b.k) <= 1", within="100 us"),
+PREDICATES = {
+    "by a key": {"on": "k"},
+    "by order": {"where": "abs(a.k - b.k) <= 1"},
 }
 
 
-def run(query: ps.WindowJoin) -> None:
-    """Windows grow, are left, saved and filled again; without limits, and with some."""
-    for limits in (None, ps.Limits(memory="50 rows")):
-        join = query.start(limits=limits)
-        for begin in range(0, 3 * ROWS, ROWS):
-            times = np.arange(begin, begin + ROWS)
-            table = pa.table({"ts": times, "k": times % 40})
-            join.push(a=table, b=table)
-        query.restore(join.snapshot(), limits=limits).finish()
+def run(query: ps.WindowJoin, limits: ps.Limits | None) -> None:
+    """Windows grow, are left, looked through, saved and filled again."""
+    join = query.start(limits=limits)
+    for begin in range(0, 3 * ROWS, ROWS):
+        times = np.arange(begin, begin + ROWS)
+        table = pa.table({"ts": times, "k": times % 40})
+        join.push(a=table, b=table)
+    join.driver.check()
+    query.restore(join.snapshot(), limits=limits).finish()
+
+
+def main(predicate: str) -> None:
+    newest = [ps.Stream("a", time="ts", window="2 rows per key"), *STREAMS[1:]]
+    also = {"by a key": None, "by order": "abs(a.k - b.k) <= 1"}[predicate]
+    run(ps.WindowJoin(newest, on="k", where=also, within="100 us"), None)
+    for how in ("inner", "semi", "full"):
+        query = ps.WindowJoin(STREAMS, **PREDICATES[predicate], within="100 us", how=how)
+        for limits in (None, ps.Limits(memory="50 rows")):
+            if limits is None or how != "full":  # an outer join has no limits
+                run(query, limits)
 
 
 if __name__ == "__main__":
-    run(JOINS[sys.argv[1]])
+    main(sys.argv[1])

@@ -100,6 +100,9 @@ def answer(
     for arrivals in product(*(admitted[stream.name] for stream in streams)):
         latest = max(arrivals, key=lambda arrival: arrival.place)
         rows = [arrival.row for arrival in arrivals]
+        by_name = dict(zip(names, rows, strict=True))
+        if not (equal_keys(streams, rows) and all(holds(term, by_name) for term in where)):
+            continue
         step = max(arrival.step for arrival in arrivals)
         while counted and outcomes[step].watermark <= latest.ts:
             step += 1
@@ -117,8 +120,7 @@ def answer(
             if between is None
             else between[0] <= arrivals[1].ts - arrivals[0].ts <= between[1]
         )
-        by_name = dict(zip(names, rows, strict=True))
-        if near and equal_keys(streams, rows) and all(holds(term, by_name) for term in where):
+        if near:
             for arrival in arrivals:
                 met[arrival.place] = min(step, met.get(arrival.place, step))
             if how not in ("semi", "anti"):

@@ -10,15 +10,18 @@ A test that could try more in more time asks `scaled` how much to try:
 
     SEEDS = scaled(quick=20, all=1000)
 
-A test that is left out of `make test` as a whole is marked `slow`.
+A test that is left out of `make test` as a whole is marked `slow`, and `often` does so for all but
+some of the values that it is run with.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from typing import TypeVar
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
+import pytest
 from hypothesis import settings
 from numba import config
 
@@ -44,9 +47,14 @@ def scaled(quick: Amount, all: Amount, ci: Amount | None = None) -> Amount:
     return quick
 
 
+def often(values: Iterable[Any], *quick: Any) -> list[Any]:
+    """Values for `pytest.mark.parametrize`, of which `make test` runs the quick ones only."""
+    return [pytest.param(each, marks=() if each in quick else pytest.mark.slow) for each in values]
+
+
 # Hypothesis by the same name; `HYPOTHESIS_PROFILE=thorough` tries most.
 settings.register_profile(
-    "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=12
+    "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=8
 )
 settings.register_profile("ci", settings.get_profile("quick"), max_examples=40)
 settings.register_profile("all", deadline=None, print_blob=True, max_examples=60)

@@ -21,6 +21,7 @@ from penstock.planning.measuring import Point, Subject
 from penstock.planning.touched import NODE_ENTRIES, Structure
 from penstock.planning.weights import STRUCTURES, WEIGHTS, Weight, Weights
 from penstock.state import invariants
+from support.thoroughness import often
 
 TINY = (10, 40, 160)
 
@@ -115,7 +116,7 @@ def test_twenty_points_for_each_structure() -> None:
 
 
 @pytest.mark.jit_off
-@pytest.mark.parametrize("index", STRUCTURES)
+@pytest.mark.parametrize("index", often(STRUCTURES, "hash"))
 def test_a_subject_is_a_full_window_whose_probes_find_what_they_should(
     index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_a_subject_is_a_full_window_whose_probes_find_what_they_should(
     assert subject.probe([3, 3, 99]) == 2 * in_window.count(3)
 
 
+@pytest.mark.slow
 def test_larger_windows_are_dearer_to_scan_and_hardly_to_hash() -> None:
     measured = {
         index: {
@@ -241,6 +243,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "WINDOWS", TINY)
 
 
+@pytest.mark.slow  # the kernels that are timed are compiled for it
 @pytest.mark.usefixtures("tiny")
 def test_calibrate_keeps_weights_and_says_so(cache: Path, tmp_path: Path) -> None:
     plot = tmp_path / "fit.html"
@@ -255,6 +258,7 @@ def test_calibrate_keeps_weights_and_says_so(cache: Path, tmp_path: Path) -> Non
     assert "plotly" in plot.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow  # the kernels that are timed are compiled for it
 @pytest.mark.usefixtures("tiny")
 def test_calibrate_shows_weights_fit_and_where_a_scan_wins(cache: Path) -> None:
     result = CliRunner().invoke(app, ["calibrate"], env={"COLUMNS": "160"})
@@ -264,6 +268,7 @@ def test_calibrate_shows_weights_fit_and_where_a_scan_wins(cache: Path) -> None:
     assert "hash" in result.stdout.splitlines()[-2]
 
 
+@pytest.mark.slow  # the kernels that are timed are compiled for it
 @pytest.mark.usefixtures("tiny")
 def test_calibrate_says_what_it_cannot_write(cache: Path, tmp_path: Path) -> None:
     missing = tmp_path / "none" / "fit.html"
@@ -278,6 +283,7 @@ def test_calibrate_says_what_it_cannot_write(cache: Path, tmp_path: Path) -> Non
     assert "XDG_CACHE_HOME" in result.stderr
 
 
+@pytest.mark.slow  # the kernels that are timed are compiled for it
 def test_done_is_told_after_each_round() -> None:
     told: list[str] = []
     found = calibrate(TINY[:1], 2, told.append)

@@ -18,7 +18,7 @@ from penstock.state import bplus_tree, t_tree
 from penstock.state.arena import Words
 from penstock.state.links import NOWHERE
 from penstock.state.nodes import TREE
-from support.thoroughness import examples
+from support.thoroughness import examples, often
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 OFFSET = 24  # words of the arena before the nodes
@@ -275,7 +275,7 @@ def test_up_to_three_levels_and_down_again(module: ModuleType, leaving: str) -> 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="takes minutes without the JIT")
 @BOTH
-@pytest.mark.parametrize("distinct", [1, 50, 10**9])
+@pytest.mark.parametrize("distinct", often([1, 50, 10**9], 50))
 def test_a_long_run(module: ModuleType, distinct: int) -> None:
     live, turns = 20_000, 5
     of = Tree(module, live)

@@ -78,19 +78,20 @@ def pack(
 
 
 def _run(by_key: bool, limited: bool) -> None:
-    """Run a join that takes windows and indexes through all they do: they grow, are left, saved
-    and filled again."""
+    """Run joins that take windows and indexes through all they do: they grow, are left, saved and
+    filled again, and tuples that have met others are told from those that have not."""
     streams = [Stream("a", time="ts"), Stream("b", time="ts")]
     # Text, for what hashes keys.
     condition = {"on": ["k", "s"]} if by_key else {"where": "abs(a.k - b.k) <= 1"}
-    query = WindowJoin(streams, **condition, within="100 us")
     limits = Limits(_LIMITS) if limited else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlanWarning)
-        join = query.start(limits=limits)
-        for begin in range(0, 3 * _ROWS, _ROWS):
-            times = np.arange(begin, begin + _ROWS)
-            keys = times % 40
-            table = pa.table({"k": keys, "s": keys.astype(str).tolist(), "ts": times})
-            join.push({"a": table, "b": table})
-        query.restore(join.snapshot(), limits=limits).finish()
+    for how in ("inner", "semi") if limited else ("inner", "semi", "full"):
+        query = WindowJoin(streams, **condition, within="100 us", how=how)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PlanWarning)
+            join = query.start(limits=limits)
+            for begin in range(0, 3 * _ROWS, _ROWS):
+                times = np.arange(begin, begin + _ROWS)
+                keys = times % 40
+                table = pa.table({"k": keys, "s": keys.astype(str).tolist(), "ts": times})
+                join.push({"a": table, "b": table})
+            query.restore(join.snapshot(), limits=limits).finish()

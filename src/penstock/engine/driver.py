@@ -165,10 +165,10 @@ class Driver:
         """
         self._reserve({stream: arrivals}, BEGINNING)
         done, first = 0, self.windows.head(stream)
-        words = np.ascontiguousarray(arrivals.words)
+        mute = _ALL_HEARD if arrivals.mute is None else arrivals.mute
+        ts, words, mute = map(_of_one_type, (arrivals.ts, arrivals.words, mute))
         while done < len(arrivals):
-            mute = _ALL_HEARD if arrivals.mute is None else arrivals.mute
-            done = refill(self.windows.state, stream, arrivals.ts, words, mute, done)
+            done = refill(self.windows.state, stream, ts, words, mute, done)
             if done < len(arrivals):
                 self.windows.make_index_room()
         if matched is not None:
@@ -305,11 +305,12 @@ class Driver:
             return held
         if len(query.given_out) > 1:
             for stream in query.marked:
-                matches.mark(self.windows.state, stream, held.sequences(stream))
+                matches.mark(self.windows.state, stream, _of_one_type(held.sequences(stream)))
             return held
         (left,) = query.marked
         are_first = np.empty(len(held), np.bool_)
-        matches.first_matches(self.windows.state, left, held.sequences(left), self._bury, are_first)
+        sequences = _of_one_type(held.sequences(left))
+        matches.first_matches(self.windows.state, left, sequences, self._bury, are_first)
         return held.chosen(are_first if query.how == "semi" else np.zeros_like(are_first))
 
     def _append(self, held: Candidates, results: list[pa.RecordBatch]) -> None:
@@ -354,3 +355,9 @@ class Driver:
         for stream, payload in enumerate(self.windows.payloads):
             if payload is not None and payload.must_release:
                 payload.release(*self.windows.tail_and_head(stream))
+
+
+def _of_one_type(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same values, as all kernels are given them: numba would compile anew for what is
+    read-only or has gaps."""
+    return np.require(values, requirements=("C_CONTIGUOUS", "WRITEABLE"))

@@ -129,7 +129,7 @@ class Windows:
 
     def live_sequences(self, number: int) -> Words:
         """The sequence numbers of a window's tuples, oldest first."""
-        ring.bury_outranked(self.state, number)
+        self._bury_outranked(number)
         out = np.empty(self.live(number), np.int64)
         ring.live_sequences(self.state, number, out)
         return out
@@ -305,6 +305,10 @@ class Windows:
             if payload is not None
         )
 
+    def _bury_outranked(self, number: int) -> None:
+        if self.by_key(number):  # else the kernel, which takes seconds to compile, is not needed
+            ring.bury_outranked(self.state, number)
+
     def _sizes_for(self, rows: Mapping[int, int], watermark: int) -> tuple[list[int], list[int]]:
         """The sizes of rings with room for so many more tuples, and which are moved for it."""
         moved: list[int] = []
@@ -314,7 +318,7 @@ class Windows:
             if head - tail + count <= sizes[number]:
                 continue
             ring.sweep(self.state, number, watermark)
-            ring.bury_outranked(self.state, number)
+            self._bury_outranked(number)
             tail, head = self.tail_and_head(number)
             if head - tail + count <= sizes[number]:
                 continue
