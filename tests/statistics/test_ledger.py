@@ -20,7 +20,7 @@ from support.limited import check_books
 from support.thoroughness import scaled
 
 # Of that many runs the interval holds the truth in at least that many.
-RUNS, HELD = scaled(quick=(10, 8), all=(100, 90), ci=(50, 44))
+RUNS, HELD = scaled(quick=(10, 8), all=(100, 90), ci=(25, 22))
 ROWS = 3000  # of each of two streams
 BATCH_ROWS = 500
 QUERY = ps.WindowJoin(

@@ -17,7 +17,8 @@ from support.battery import KINDS, Size, need, run
 from support.bucket_battery import on_buckets
 from support.thoroughness import often, scaled
 
-SEEDS = scaled(quick=2, all=100)
+SEEDS = scaled(quick=2, ci=5, all=100)
+SEEDS_ON_SPARK = scaled(quick=1, ci=3, all=50)
 PARTS = (0.1, 0.25, 0.5, 0.75)
 UNITS = ("rows", "bytes")
 IN_ROWS = Size(300, 2_000, 8)
@@ -63,7 +64,7 @@ def test_the_ledger_tells_the_truth(name: str, unit: str, part: float) -> None:
 def test_on_spark_too(name: str, part: float) -> None:
     """In the buckets of the simulator, with few ghosts, so that most counts are estimates."""
     missed = []
-    for seed in range(scaled(quick=1, all=50)):
+    for seed in range(SEEDS_ON_SPARK):
         truth = need(name, seed, IN_ROWS)
         rows = int(part * truth.rows)
         shed = list(POLICIES)[(seed + len(name)) % len(POLICIES)]
@@ -72,4 +73,4 @@ def test_on_spark_too(name: str, part: float) -> None:
         low, high = interval_of(lost, variance) if variance else (round(lost), round(lost))
         if not low - 1 <= truth.produced - produced <= high + 1:
             missed.append((seed, shed, truth.produced - produced, lost, (low, high)))
-    assert len(missed) <= max(scaled(quick=1, all=50) // 10, 1), missed
+    assert len(missed) <= max(SEEDS_ON_SPARK // 10, 1), missed

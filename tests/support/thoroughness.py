@@ -56,7 +56,7 @@ def often(values: Iterable[Any], *quick: Any) -> list[Any]:
 settings.register_profile(
     "quick", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=8
 )
-settings.register_profile("ci", settings.get_profile("quick"), max_examples=40)
+settings.register_profile("ci", settings.get_profile("quick"), max_examples=16)
 settings.register_profile("all", deadline=None, print_blob=True, max_examples=60)
 # Without the JIT a kernel is about a hundred times slower.
 settings.register_profile("quick without the JIT", settings.get_profile("quick"), max_examples=8)
