@@ -202,6 +202,7 @@ def test_integer_times_that_look_like_another_unit_are_warned_of_once(
     told = [str(each.message) for each in recwarn if each.category is ps.InputWarning]
     assert len(told) == (unit is not None)
     if unit is not None:
+        assert [each.filename for each in recwarn if each.category is ps.InputWarning] == [__file__]
         assert f"if these are {unit}, multiply them by 1,000" in told[0]
         assert "time column 'ts' of stream 'a' lies in early 1970" in told[0]
     assert join.metrics.streams["a"].arrived == 6

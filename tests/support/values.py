@@ -41,7 +41,7 @@ def nearest(value: Value) -> float:
     try:
         return number.numerator / number.denominator
     except OverflowError:
-        return copysign(inf, number)
+        return inf if number > 0 else -inf
 
 
 def alike(left: Value, right: Value) -> tuple[Value, Value]:

@@ -471,3 +471,24 @@ def test_windows_that_do_not_mix() -> None:
         streams = [ps.Stream("a", time="ts", window=window), ps.Stream("b", time="ts")]
         with pytest.raises(ps.QueryError, match="is one for all streams"):
             ps.WindowJoin(streams, on="k", within="1 second")
+
+
+def test_keys_of_a_refused_batch_are_not_registered() -> None:
+    """Their types were those of no stream: those of the next batch are."""
+
+    def fail(keys: pa.Array) -> pa.Array:
+        if pa.types.is_integer(keys.type) and len(keys):
+            raise ValueError("no such thing")
+        return pa.array([True] * len(keys), pa.bool_())
+
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    query = ps.WindowJoin(
+        streams, on=["k", "m"], within="2 rows per key", where=ps.udf(fail, ["b.k"])
+    )
+    join = query.start()
+    numbers = pa.table({"ts": [1], "k": [1], "m": [1]})
+    texts = pa.table({"ts": [1], "k": ["one"], "m": [1]})
+    with pytest.raises(ps.UdfError):
+        join.push(a=numbers, b=numbers)
+    join.push(a=texts, b=texts)
+    assert join.finish().num_rows + join.metrics.produced > 0

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import penstock as ps
 from penstock.cli import app
 from penstock.engine.arrival import refill
-from penstock.state import kernel_pack
+from penstock.state import jit, kernel_pack
 from penstock.state.jit import kernel_cache
 from penstock.state.kernel_pack import take_pack, write_pack
 from penstock.state.matches import first_matches, mark
@@ -253,3 +253,10 @@ def test_a_pack_that_cannot_be_written(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["kernels", "pack", "-o", str(nowhere)])
     assert refused.exit_code == 2
     assert "name a file in a directory you may write to" in " ".join(refused.output.split())
+
+
+def test_a_cache_that_was_removed_meanwhile_is_no_error(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jit, "kernel_cache", lambda: empty_cache / "gone")
+    jit.announce_compilation.__wrapped__("joins of a test")

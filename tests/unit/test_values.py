@@ -9,6 +9,7 @@ from math import inf, nan
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -220,3 +221,43 @@ def test_a_number_with_a_point_is_what_was_written_beside_decimals() -> None:
     )
     (term,) = query.filters
     assert holds(term, lambda _, name: prices, 2, ()).tolist() == [True, False]
+
+
+TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+
+
+def found_by(where: str, a: dict[str, pa.Array], b: dict[str, pa.Array]) -> int:
+    """How many of one tuple of each stream meet, of which the second comes in a push of its own."""
+    join = ps.WindowJoin(TWO, on="k", where=where, within="1 s").start()
+    for name, columns in (("a", a), ("b", b)):
+        found = join.push({name: pa.table({"ts": [0], "k": [1], **columns})})
+    return found.num_rows
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["a.d * a.d * a.d * a.d * a.d > b.f", "a.d * 1e300 > b.f", "a.d / 1e-300 > b.f"],
+)
+def test_a_number_that_no_float_holds_is_infinite(where: str) -> None:
+    large = pa.array([Decimal(10) ** 75], pa.decimal256(76, 0))
+    assert found_by(where, {"d": large}, {"f": pa.array([5.0])}) == 1
+    assert found_by(where, {"d": pc.negate(large)}, {"f": pa.array([5.0])}) == 0
+
+
+def test_a_time_of_day_and_half_a_duration() -> None:
+    noon, one = (pa.array([hour * 3_600_000_000], pa.time64("us")) for hour in (12, 13))
+    two_hours = pa.array([7_200_000_000], pa.duration("us"))
+    assert found_by("a.t + a.u / 2 = b.t", {"t": noon, "u": two_hours}, {"t": one}) == 1
+    twelve_hours = pa.array([86_400_000_000], pa.duration("us"))
+    assert found_by("a.t + a.u / 2 >= b.t", {"t": noon, "u": twelve_hours}, {"t": one}) == 0
+
+
+@pytest.mark.parametrize("op", ["=", ">=", "<="])
+def test_a_decimal_that_is_rounded_once(op: str) -> None:
+    """Its digits are one more than a float can count to."""
+    written = pa.array([Decimal("90071992547409.93")], pa.decimal128(18, 2))
+    assert found_by(f"a.d {op} b.f", {"d": written}, {"f": pa.array([90071992547409.93])}) == 1
+
+
+def test_a_number_longer_than_a_decimal_of_arrow() -> None:
+    assert found_by("a.f < 1.23456789012345678901e-80", {"f": pa.array([0.0])}, {}) == 1

@@ -191,3 +191,19 @@ def test_a_struct_field_says_what_to_do() -> None:
         ps.WindowJoin(two, where="b.a.x = a.y", within="1 s")
     with pytest.raises(ps.QueryError, match="SYMMETRIC: write the lower bound first"):
         ps.WindowJoin(two, where="a.x BETWEEN SYMMETRIC b.hi AND b.lo", within="1 s")
+
+
+@pytest.mark.parametrize(
+    "text", ["a.x < 1e9999999999999999999", "a.x < 1e-9999999999999999999", "a.x * 2 > 1e-3000000"]
+)
+def test_a_number_of_too_many_digits_is_refused(text: str) -> None:
+    with pytest.raises(QueryError, match="at most 1000 of them"):
+        parse_where(text, STREAMS)
+
+
+def test_any_number_of_terms_is_read_and_deep_nesting_refused_in_words() -> None:
+    terms = [f"a.x{number} = b.x{number}" for number in range(2_000)]
+    found = parse_where(" AND ".join(terms), STREAMS)
+    assert [each.left.name for each in found] == [f"x{number}" for number in range(2_000)]
+    with pytest.raises(QueryError, match="nested too deeply"):
+        parse_where("(" * 3_000 + "a.x = b.x" + ")" * 3_000, STREAMS)

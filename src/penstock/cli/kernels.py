@@ -16,7 +16,7 @@ from penstock.errors import PlanWarning
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.state.jit import kernel_cache
-from penstock.state.kernel_pack import PACK_NAME, kernel_files, processor, write_pack
+from penstock.state.kernel_pack import PACK_NAME, kernel_files, processor_name, write_pack
 from penstock.window_join import WindowJoin
 
 __all__ = ["kernels"]
@@ -43,7 +43,7 @@ def info(context: typer.Context) -> None:
         files = kernel_files()
         size = sum(file.stat().st_size for file in files)
         say(out, f"{len(files)} compiled kernels, {size / 1e6:.1f} MB, in {cache}")
-        say(out, f"for the processor {processor()}")
+        say(out, f"for the processor {processor_name()}")
 
 
 @kernels.command("pack")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from _thread import interrupt_main
 from collections.abc import Callable
 from typing import Final
 
@@ -20,7 +21,8 @@ _POLL_S: Final = 0.1
 class PlainLines:
     """Says `text()` once in a period in which nothing else was said; nothing while it is empty.
 
-    It does so in a thread of its own, for what takes long seldom reports meanwhile.
+    It does so in a thread of its own, for what takes long seldom reports meanwhile. When what it
+    writes to has been closed, as by `head`, the command is interrupted.
     """
 
     def __init__(self, console: Console, text: Callable[[], str], period_s: float) -> None:
@@ -46,5 +48,10 @@ class PlainLines:
 
     def _run(self) -> None:
         while not self._ended.wait(min(self._period_s, _POLL_S)):
-            if time.perf_counter() - self._last_at >= self._period_s and (text := self._text()):
+            if time.perf_counter() - self._last_at < self._period_s or not (text := self._text()):
+                continue
+            try:
                 self.say(text)
+            except (BrokenPipeError, SystemExit):  # rich's word for it
+                interrupt_main()  # nobody reads on: end as for Ctrl-C
+                return

@@ -64,7 +64,7 @@ def run_profile(request: ProfileRequest) -> None:
         out.print(_table(profile, query))
         for (first, second), share in profile.selectivities.items():
             say(out, f"selectivity of {first} and {second}: {share:.3g}")
-        for left, right in combinations(range(len(query.names)), 2):
+        for left, right in combinations(range(len(request.files)), 2):
             pair = query.names[left], query.names[right]
             if are_linked(query, left, right) and pair not in profile.selectivities:
                 say(out, f"no match of {pair[0]} and {pair[1]} was seen: do keys and times meet?")

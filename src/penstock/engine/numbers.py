@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from math import copysign, inf
+from math import inf
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -122,6 +122,8 @@ def calculated(calculation: Calculation, op: str, left: Number, right: Number) -
         made = Number(kind, add(one, other), scale, divisor)
     if kind == "time":
         day = calculation.constant(_SECONDS_PER_DAY * 10**made.scale)
+        if made.divisor is not None:
+            day = calculation.times(day, made.divisor)
         inside = calculation.compared(np.less, _whole(made), day)
         inside &= calculation.compared(np.greater_equal, _whole(made), calculation.constant(0))
         valid = _both(valid, inside)
@@ -168,14 +170,14 @@ def floats(calculation: Calculation, number: Number) -> Array:
         return over
     # One rounding only, if both numbers are floats.
     if whole.farthest > _EXACT_FLOAT:
-        calculation.doubt(np.abs(over) > _EXACT_FLOAT)
+        calculation.doubt(np.abs(over) >= _EXACT_FLOAT)  # one more may be rounded to it
     if divisor is None:
         if number.scale > _EXACT_POWER:
             calculation.doubt(whole.values != 0)
         return over / float(f"1e{number.scale}")
     below = calculation.shifted(divisor, number.scale)
     if below.farthest > _EXACT_FLOAT:
-        calculation.doubt(np.abs(below.values.astype(np.float64)) > _EXACT_FLOAT)
+        calculation.doubt(np.abs(below.values.astype(np.float64)) >= _EXACT_FLOAT)
     return over / below.values
 
 
@@ -287,7 +289,7 @@ def _ratio(over: int, below: int) -> float:
     try:
         return over / below  # the nearest float, of integers of any size
     except OverflowError:
-        return copysign(inf, over)
+        return inf if over > 0 else -inf  # no float holds it, so copysign would fail too
 
 
 _RATIO: Final = np.frompyfunc(_ratio, 2, 1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import reduce
 from typing import Any, Final
 
@@ -237,6 +238,8 @@ def _comparable(predicate: Comparison, columns: Columns) -> tuple[Any, Any] | No
             sides.append(columns(expression.stream, expression.name))
         elif isinstance(expression, Constant) and isinstance(other, Column):
             value, kind = expression.value, None
+            if isinstance(value, Decimal):
+                return None  # Arrow's may be too short for it
             if isinstance(value, int) and not isinstance(value, bool):
                 is_unsigned = pt.is_uint64(columns(other.stream, other.name).type)
                 if not _is_in_64_bits(value, is_unsigned):

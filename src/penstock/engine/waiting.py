@@ -12,7 +12,8 @@ numbers in the place of times.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -86,6 +87,17 @@ class Waiting:
         mute = np.zeros(len(arrivals), np.bool_) if arrivals.mute is None else arrivals.mute
         words = self._identities.words(columns, arrivals.keys, np.flatnonzero(~mute))
         return replace(arrivals, words=words.reshape(1, -1))
+
+    @contextmanager
+    def unless_refused(self) -> Iterator[None]:
+        """Keys that are registered meanwhile are forgotten if the batch they came with is
+        refused."""
+        before = None if self._identities is None else self._identities.copy()
+        try:
+            yield
+        except BaseException:
+            self._identities = before
+            raise
 
     def forget_keys(self, windows: Windows) -> None:
         """Let go of identities that no tuple has, from time to time."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NoReturn
 
 import sqlglot
@@ -133,10 +133,18 @@ def _parse_text(text: str, streams: Sequence[str]) -> tuple[Predicate, ...]:
     if not isinstance(text, str) or not text.strip():
         _refuse_part(text)
     try:
-        tree = _tree(text)
-    except (sqlglot.errors.SqlglotError, ValueError) as error:
-        raise QueryError(f"cannot read where={text!r}: {_first_line(error)}; {_KNOWN}") from None
-    return tuple(_Reader(text, streams).conjuncts(tree))
+        try:
+            tree = _tree(text)
+        except (sqlglot.errors.SqlglotError, ValueError) as error:
+            raise QueryError(
+                f"cannot read where={text!r}: {_first_line(error)}; {_KNOWN}"
+            ) from None
+        return tuple(_Reader(text, streams).conjuncts(tree))
+    except RecursionError:
+        raise QueryError(
+            f"where={text[:60]!r}... is nested too deeply to be read, in {len(text)} characters; "
+            "leave out parentheses, or give its terms as a list"
+        ) from None
 
 
 class _Reader:
@@ -147,12 +155,18 @@ class _Reader:
         self._streams = list(streams)
 
     def conjuncts(self, node: Node) -> Iterator[Predicate]:
-        node = self._bare(node)
+        """The terms that AND connects, however many, in their order."""
+        waiting = [node]
+        while waiting:
+            node = self._bare(waiting.pop())
+            if type(node) is exp.And:
+                waiting += [node.expression, node.this]
+            else:
+                yield from self._term(node)
+
+    def _term(self, node: Node) -> Iterator[Predicate]:
         kind = type(node)
-        if kind is exp.And:
-            yield from self.conjuncts(node.this)
-            yield from self.conjuncts(node.expression)
-        elif kind is exp.Between:
+        if kind is exp.Between:
             value = self.side(node.this)
             yield Comparison(">=", value, self.side(node.args["low"]))
             yield Comparison("<=", value, self.side(node.args["high"]))
@@ -257,7 +271,11 @@ class _Reader:
             try:
                 return _number(node.this)
             except ValueError:
-                self._refuse(node, "write a number in digits, with a point or e if need be")
+                self._refuse(
+                    node,
+                    "write a number in digits, with a point or e if need be, and at most "
+                    f"{_MOST_DIGITS} of them",
+                )
         if kind is exp.Cast:
             text, to = self._bare(node.this), self._bare(node.args["to"])
             if type(text) is exp.Literal and text.is_string and to.this in _MOMENTS:
@@ -322,6 +340,9 @@ _MOMENTS: Final[dict[Any, Any]] = {
 }
 
 
+_MOST_DIGITS: Final = 1_000  # before the point or behind it, of a number in a text
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
@@ -330,6 +351,11 @@ def _number(text: str) -> int | float | Decimal:
     """A float, or a decimal if no float is written so."""
     if not re.search("[.eE]", text):
         return int(text)
-    written, nearest = Decimal(text), float(text)
+    try:
+        written, nearest = Decimal(text), float(text)
+    except InvalidOperation:
+        raise ValueError(f"no decimal is written as {text}") from None
+    if abs(written.adjusted()) > _MOST_DIGITS:
+        raise ValueError(f"{text} has more than {_MOST_DIGITS} digits")
     is_float = written == Decimal(repr(nearest)) or abs(nearest) == float("inf")
     return nearest if is_float else written

@@ -191,5 +191,5 @@ def warn_of_unit(query: Query, stream: int, intake: Intake) -> None:
             f"{intake.earliest} to {intake.latest}: integers are read as microseconds; if these "
             f"are {unit}, multiply them by {factor}",
             InputWarning,
-            stacklevel=3,
+            stacklevel=4,  # where the user calls push
         )

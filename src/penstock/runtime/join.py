@@ -129,10 +129,11 @@ class Join:
         for stream, intake in intakes.items():
             if not self.counts[stream].arrived:
                 warn_of_unit(self.query, stream, intake)
-        released = {
-            stream: self._released(binding, stream, intake, watermark)
-            for stream, intake in intakes.items()
-        }
+        with self.waiting.unless_refused():
+            released = {
+                stream: self._released(binding, stream, intake, watermark)
+                for stream, intake in intakes.items()
+            }
         return self._whole(lambda: self._take(binding, intakes, released, watermark))
 
     def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:

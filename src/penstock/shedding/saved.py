@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.errors import SnapshotError
 from penstock.shedding import ghosts
 from penstock.shedding.sharing import portions
 from penstock.shedding.shedder import Shedder
@@ -27,7 +28,15 @@ from penstock.state.windows import Windows
 from penstock.stats import frequencies, sample
 from penstock.stats.tables import BY_KEY, BY_ORDER
 
-__all__ = ["ghost_numbers", "load", "load_ghosts", "load_numbers", "save", "save_ghosts"]
+__all__ = [
+    "check_ghosts",
+    "ghost_numbers",
+    "load",
+    "load_ghosts",
+    "load_numbers",
+    "save",
+    "save_ghosts",
+]
 
 _OF_BUDGET: Final = (
     "instant", "newest", "random", "sampling", "threshold", "uniform", "slope", "growth",
@@ -46,6 +55,7 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
     state = shedder.windows.state
     numbers: dict[str, Any] = {name: [state.budget[name][0]] for name in _OF_BUDGET}
     numbers |= {name: [state.shares[name].tolist()] for name in (*_OF_SHARE, "rows")}
+    numbers["looked"] = [shedder.losses.looks]
     saved = {"numbers": pa.table(numbers)}
     learned = [state.words[start : start + count] for start, count in _learned(shedder.windows)]
     if learned:
@@ -110,6 +120,9 @@ def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
     """Have the numbers of the budget and the shares that were saved."""
     state = shedder.windows.state
     (numbers,) = saved.to_pylist()
+    # What was counted by a sample stays an estimate, whatever looks from now on.
+    if 0.0 < numbers.get("looked", 1.0) < 1.0:
+        numbers["threshold"] = min(numbers["threshold"], numbers["looked"])
     for name in _OF_BUDGET:
         state.budget[name] = numbers[name]
     for name in _OF_SHARE:
@@ -168,10 +181,21 @@ def save_ghosts(shedder: Shedder, stream: int, chosen: Words | None = None) -> p
     return pa.table(columns)
 
 
+def check_ghosts(shedder: Shedder, held: int) -> None:
+    """Refuse limits under which so many ghosts would be forgotten, and with them what is lost."""
+    if held and not shedder.windows.has_ghosts:
+        raise SnapshotError(
+            f"{held:,} tuples that were shed are remembered, to count the results that are lost "
+            "without them, and a service rate alone remembers none: go on with memory= as well, or "
+            'with drop="tuple"'
+        )
+
+
 def load_ghosts(shedder: Shedder, stream: int, saved: pa.Table, watermark: int) -> None:
     """Have ghosts again that were saved."""
     windows, number = shedder.windows, shedder.windows.streams + stream
-    if not len(saved) or not windows.has_ghosts:
+    check_ghosts(shedder, len(saved))
+    if not len(saved):
         return
     windows.reserve({number: len(saved)}, watermark)
     first = windows.head(number)

@@ -8,8 +8,9 @@ compared with the query: as each bucket does, but on the driver, and before anyt
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from penstock.errors import PenstockError, SnapshotError
 from penstock.model.binding import Binding
@@ -17,6 +18,16 @@ from penstock.spark.bucket_count import BucketCount
 from penstock.spark.cold import Manifest
 
 __all__ = ["check_checkpoint"]
+
+# Spark's words for a checkpoint without a batch that was committed.
+_NOTHING_YET: Final = (
+    "STDS_COMMITTED_BATCH_UNAVAILABLE",
+    "STDS_NO_PARTITION_DISCOVERED_IN_STATE_STORE",
+    "STDS_OFFSET_LOG_UNAVAILABLE",
+    "STDS_OFFSET_METADATA_LOG_UNAVAILABLE",
+    "PATH_NOT_FOUND",
+    "does not exist",
+)
 
 
 def check_checkpoint(spark: Any, location: str, binding: Binding, count: BucketCount) -> None:
@@ -38,7 +49,7 @@ def check_checkpoint(spark: Any, location: str, binding: Binding, count: BucketC
 def _manifests(spark: Any, location: str) -> list[bytes]:
     """That of a bucket of each join in a checkpoint."""
     try:
-        operators = spark.read.format("state-metadata").load(location).collect()
+        return list(_read_manifests(spark, location))
     except Exception as error:  # classic and Connect sessions raise different ones
         if _is_new(str(error)):
             return []
@@ -46,17 +57,19 @@ def _manifests(spark: Any, location: str) -> list[bytes]:
             f"cannot read the checkpoint {location!r}: {str(error).splitlines()[0]}; "
             "check the path, or leave checkpoint= out"
         ) from error
-    found = []
+
+
+def _read_manifests(spark: Any, location: str) -> Iterator[bytes]:
+    operators = spark.read.format("state-metadata").load(location).collect()
     for operator in {row["operatorId"]: row for row in operators}.values():
         properties = json.loads(operator["operatorProperties"] or "{}")
         if "manifest" not in json.dumps(properties):
             continue  # an aggregation, or the clock of idle timeouts
         reader = spark.read.format("statestore").option("operatorId", operator["operatorId"])
         rows = reader.option("stateVarName", "manifest").load(location).select("value.data")
-        found += [bytes(row["data"]) for row in rows.limit(1).collect()]
-    return found
+        yield from (bytes(row["data"]) for row in rows.limit(1).collect())
 
 
 def _is_new(problem: str) -> bool:
     """Whether Spark says that there is no batch yet."""
-    return any(each in problem for each in ("STDS_", "PATH_NOT_FOUND", "does not exist"))
+    return any(each in problem for each in _NOTHING_YET)

@@ -110,6 +110,9 @@ class Survivors:
             self._fill_window(stream, share, record)
         saved.load_numbers(shedder, known["numbers"])  # filling has counted on
         if not windows.has_ghosts:
+            ghosts = range(self._streams, 2 * self._streams)
+            left = [_left(record, each) for each in ghosts if f"left {each}" in record]
+            saved.check_ghosts(shedder, sum(map(len, left)))
             return
         windows.state.shares["laid"] = record["laid"]["before"].to_numpy()
         for stream in range(self._streams):

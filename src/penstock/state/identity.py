@@ -55,6 +55,13 @@ class Identities:
         self._moved_on = False
         self._many = _FEW
 
+    def copy(self) -> Identities:
+        """Another one that has registered the same."""
+        copied = Identities(self._kinds)
+        copied._levels = list(self._levels)
+        copied._moved_on, copied._many = self._moved_on, self._many
+        return copied
+
     @property
     def is_crowded(self) -> bool:
         """Whether it is time to forget some."""

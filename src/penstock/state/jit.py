@@ -8,6 +8,7 @@ Kernels never allocate and never raise: they return a status, and the caller mak
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -66,8 +67,11 @@ def kernel_cache() -> Path | None:
 
 def _remove_old(base: Path) -> None:
     """Keep the kernels of the last few versions only."""
-    caches = sorted(base.glob("kernels-*"), key=lambda each: each.stat().st_mtime)
-    for cache in caches[:-_KEPT_CACHES]:
+    written = {}
+    for cache in base.glob("kernels-*"):
+        with contextlib.suppress(FileNotFoundError):  # another process may do the same
+            written[cache] = cache.stat().st_mtime
+    for cache in sorted(written, key=written.__getitem__)[:-_KEPT_CACHES]:
         shutil.rmtree(cache, ignore_errors=True)
 
 
@@ -86,7 +90,8 @@ def announce_compilation(joins: str) -> None:
         flush=True,
     )
     if cache:
-        (cache / f"for {joins}").touch()
+        with contextlib.suppress(OSError):  # it may have been removed meanwhile
+            (cache / f"for {joins}").touch()
 
 
 def kernel(function: _Function) -> _Function:

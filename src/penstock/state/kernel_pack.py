@@ -27,7 +27,7 @@ from penstock.errors import PlanWarning, StateError
 from penstock.state.jit import kernel_cache
 from penstock.state.kernel_files import checked_body
 
-__all__ = ["PACK_NAME", "kernel_files", "processor", "take_pack", "write_pack"]
+__all__ = ["PACK_NAME", "kernel_files", "processor", "processor_name", "take_pack", "write_pack"]
 
 PACK_NAME: Final = "penstock-kernels.zip"
 _MANIFEST: Final = "manifest.json"
@@ -42,6 +42,12 @@ class _Refused(Exception):
 def processor() -> str:
     """What machine code depends on: the kind, the name and the features of the processor."""
     return repr(cpu_target.target_context.codegen().magic_tuple())
+
+
+def processor_name() -> str:
+    """The kind and the name of the processor, without its hundred features."""
+    kind, name, _ = cpu_target.target_context.codegen().magic_tuple()
+    return f"{name}, {kind}"
 
 
 def kernel_files() -> list[Path]:
