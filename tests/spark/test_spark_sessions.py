@@ -81,7 +81,8 @@ def test_spark_connect(tmp_path: Path) -> None:
         f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n'
     )
     bare.chmod(0o755)
-    told = output_of([sys.executable], script, tmp_path, PYSPARK_PYTHON=str(bare))
+    without = {"PYSPARK_PYTHON": str(bare), "PYTHONPATH": ""}
+    told = output_of([sys.executable], script, tmp_path, **without)
     assert "workers has no penstock" in told
 
 
