@@ -20,6 +20,9 @@ from penstock.cli.demo_view import shown
 from penstock.errors import InputError
 from penstock.spark.nexmark_source import NexmarkReader, NexmarkSource, ReadAllAvailable
 from penstock.workloads import Nexmark
+from support.thoroughness import WAY
+
+RUN_ANYWAY = pytest.mark.skipif(WAY == "ci", reason=".ci/run runs the demo itself")
 
 WORK = Nexmark(events=1_000_003, seed=5)
 BATCH = 300_000
@@ -81,6 +84,7 @@ def demo(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@RUN_ANYWAY
 @pytest.mark.slow
 def test_the_demo_joins_on_spark_and_compares(tmp_path: Path) -> None:
     result = demo(tmp_path, "--rows", "300000", "--seed", "5", "--seconds", "250")
