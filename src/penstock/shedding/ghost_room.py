@@ -167,8 +167,8 @@ class GhostRoom:
         budget = self.windows.state.budget
         # In semi joins all of a key have the same chance, whenever they are laid.
         if budget["uniform"][0] < 1.0 and not budget["stops"][0] and 2 * self.held < self.most:
+            # Not those by worth: more of these leave less room for a sample of all.
             budget["uniform"] = np.minimum(budget["uniform"] * _RELAXED, 1.0)
-            budget["slope"] *= _RELAXED  # by worth: only both together are a chance
 
     def _chances(self, wanted: float) -> tuple[float, float]:
         """Uniform part and slope of chances by which about `wanted` ghosts are kept, a quarter of
