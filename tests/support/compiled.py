@@ -33,8 +33,8 @@ def run(query: ps.WindowJoin, limits: ps.Limits | None) -> None:
 
 def main(predicate: str) -> None:
     newest = [ps.Stream("a", time="ts", window="2 rows per key"), *STREAMS[1:]]
-    also = {"by a key": None, "by order": "abs(a.k - b.k) <= 1"}[predicate]
-    run(ps.WindowJoin(newest, on="k", where=also, within="100 us"), None)
+    where = PREDICATES[predicate].get("where")
+    run(ps.WindowJoin(newest, on="k", where=where, within="100 us"), None)
     for how in ("inner", "semi", "full"):
         query = ps.WindowJoin(STREAMS, **PREDICATES[predicate], within="100 us", how=how)
         for limits in (None, ps.Limits(memory="50 rows")):
