@@ -118,6 +118,7 @@ def _read_only(streams: Streams, task: Task) -> Any:
 _ADVISED: Final = {
     "spark.python.daemon.module": "penstock.spark.daemon",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
 }
 
 # Settings of the session, and the query.

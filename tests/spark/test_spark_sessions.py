@@ -106,6 +106,35 @@ def test_settings_that_are_missing_or_wrong(
     spark.conf.unset(session._POLICY)
 
 
+@pytest.mark.parametrize(
+    ("python", "chosen", "then"),
+    [
+        (sys.executable, None, "penstock.spark.daemon"),
+        (sys.executable, "other.daemon", "other.daemon"),
+        ("/usr/bin/python3", None, None),
+    ],
+)
+def test_workers_fork_from_our_parent_unless_told_otherwise(
+    spark: SparkSession,
+    sources: dict[str, Source],
+    monkeypatch: pytest.MonkeyPatch,
+    python: str,
+    chosen: str | None,
+    then: str | None,
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", python)
+    live = spark._sc._jsc.sc().conf()
+    before = live.get(session._DAEMON)
+    try:
+        live.remove(session._DAEMON)
+        if chosen:
+            live.set(session._DAEMON, chosen)
+        QUERY.on_spark({name: source.stream(spark) for name, source in sources.items()})
+        assert live.get(session._DAEMON, None) == then
+    finally:
+        live.set(session._DAEMON, before)
+
+
 def test_hot_state_goes_with_the_query(
     spark: SparkSession,
     sources: dict[str, Source],

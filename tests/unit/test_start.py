@@ -149,3 +149,28 @@ def test_quantiles_are_those_of_student(chance: float) -> None:
     for degrees in (*range(1, 41), 63, 200):
         expected = stdtrit(degrees, (1 + chance) / 2)
         assert student_quantile(degrees, chance) == pytest.approx(expected, rel=1e-9)
+
+
+def test_what_describes_a_query_on_spark_loads_no_kernels() -> None:
+    """Spark makes the processor in a Python of the driver's, before the first batch."""
+    loaded = loaded_by("import penstock.spark.processor")
+    assert not {"numba", "penstock.engine", "penstock.runtime"} & loaded
+
+
+def test_workers_import_spark_from_where_it_is_installed() -> None:
+    """The archive that Spark puts first on their path is compiled anew by every process."""
+    script = """
+import glob, importlib.util, os, sys, tempfile, zipfile
+home = os.path.dirname(importlib.util.find_spec("pyspark").origin)
+other = os.path.join(tempfile.mkdtemp(), "pyspark.zip")
+zipfile.ZipFile(other, "w").close()
+archives = [*glob.glob(home + "/python/lib/*.zip"), other]
+assert len(archives) > 1
+sys.path[:0] = archives
+from penstock.spark.daemon import _leave_archives
+_leave_archives()
+import pyspark.serializers
+assert pyspark.serializers.__file__ == os.path.join(home, "serializers.py")
+print([entry == other for entry in sys.path if entry in archives])
+"""
+    assert answer_of(script).strip() == "[True]", "only what is not a copy stays"

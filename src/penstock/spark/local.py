@@ -28,6 +28,8 @@ _SETTINGS: Final = {
     # For minutes, not days: the second compiler costs more than it saves.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.python.daemon.module": "penstock.spark.daemon",
+    # As it is for stateful operators anyway: one parent for all workers, not two.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
     # Fewer and larger batches between Java and Python.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",

@@ -1,38 +1,29 @@
-"""The stateful processor: Spark's calls on one side, a bucket on the other."""
+"""The stateful processor: Spark's calls on one side, the task of a worker on the other.
+
+Spark also makes one in a Python of its own on the driver, at the start of every query, only to
+learn what state there is. So nothing is imported here that is not needed for that: what works
+with rows is in task.py.
+"""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
-from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
-from penstock.spark.blobs import (
-    RESULT,
-    Parts,
-    blob_schema,
-    read_blob,
-    read_blobs,
-    tick_time,
-    write_blobs,
-)
-from penstock.spark.bucket import Bucket, Step
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import HotState, ProcessMemory
-from penstock.spark.kernels import take_distributed
-from penstock.spark.mapped import MappedFiles
 from penstock.spark.scratch import Place
-from penstock.spark.worker_errors import plain_errors
 
-__all__ = ["COUNTERS", "OUTPUT", "JoinProcessor", "horizon_ms"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from penstock.spark.task import Task
+
+__all__ = ["COUNTERS", "NAMES", "OUTPUT", "JoinProcessor", "StateStore", "horizon_ms"]
 
 # A row of the operator's output: joined rows, or the late rows of one stream, and the
 # counters of the bucket in this batch, in its first row only.
@@ -41,17 +32,8 @@ OUTPUT: Final = (
     "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint, "
     "lost double, lost_variance double, shed bigint, ghosts bigint, unprobed bigint"
 )
-
-_NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
-COUNTERS: Final = tuple(_NAMES[2:])
-_FRAME_BYTES: Final = 8 << 20  # of output at once: each is copied several times on its way
-
-
-@functools.lru_cache(maxsize=4)
-def _hot_state(place: Place) -> HotState:
-    """That of a query, one for each worker process: workers serve many batches."""
-    root = place.root()
-    return ProcessMemory() if root is None else MappedFiles(root, place.name)
+NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
+COUNTERS: Final = tuple(NAMES[2:])
 
 
 def horizon_ms(binding: Binding) -> int:
@@ -84,11 +66,8 @@ class JoinProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state. This also runs on the driver, where there is no more to do."""
-        self._handle = handle
         self._store = StateStore(handle, self._horizon_ms)
-        self._bucket: Bucket | None = None
-        streams = range(len(self._binding.query.streams))
-        self._schemas = [blob_schema(self._binding, stream) for stream in streams]
+        self._task: Task | None = None
 
     def handleInputRows(  # Spark's name
         self,
@@ -97,9 +76,7 @@ class JoinProcessor(StatefulProcessor):
         timerValues: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
         frames = list(rows)
-        streams = chain.from_iterable(frame["stream"] for frame in frames)
-        data = chain.from_iterable(frame["data"] for frame in frames)
-        return self._stepped(key, read_blobs(self._schemas, streams, data), timerValues)
+        return self._worker().step(str(key[0]), self._store, frames, self._watermark(timerValues))
 
     def handleInitialState(  # Spark's name
         self,
@@ -107,17 +84,8 @@ class JoinProcessor(StatefulProcessor):
         initialState: pd.DataFrame,  # Spark's
         timerValues: Any,  # Spark's
     ) -> None:
-        batches: dict[int, list[pa.RecordBatch]] = {}
-        newest: dict[int, int] = {}
-        rows = zip(*(initialState[name] for name in ("stream", "time", "data")), strict=True)
-        for stream, time, data in rows:
-            if pd.isna(time):
-                batches.setdefault(stream, []).append(read_blob(data, self._schemas[stream]))
-            else:
-                newest[stream] = max(newest.get(stream, BEGINNING), tick_time(data))
-        self._store.spark_ms = timerValues.getCurrentWatermarkInMs()
-        with plain_errors():
-            self._bucket_worker().begin(self._store, batches, newest)
+        self._watermark(timerValues)
+        self._worker().begin(self._store, initialState)
 
     def handleExpiredTimer(  # Spark's name
         self,
@@ -125,72 +93,29 @@ class JoinProcessor(StatefulProcessor):
         timerValues: Any,
         expiredTimerInfo: Any,  # Spark's
     ) -> Iterator[pd.DataFrame]:
-        watermark = self._watermark(timerValues)
-        with plain_errors():
-            step = self._bucket_worker().wake(str(key[0]), self._store, watermark)
-        if step is None:
-            return
-        has_lost = bool(step.lost or step.lost_variance or step.shed)
-        for frame in self._output(step):
-            # Of a bucket that was woken only what it gives out, or loses, belongs to the batch.
-            if has_lost or frame["data"].notna().any():
-                yield frame
+        return self._worker().wake(str(key[0]), self._store, self._watermark(timerValues))
 
     def close(self) -> None:
         """Nothing is held between the batches that another call would have to free."""
 
-    def _stepped(self, key: Any, parts: tuple[Parts, Parts], timers: Any) -> Iterator[pd.DataFrame]:
-        home, guests = parts
-        watermark = self._watermark(timers)
-        with plain_errors():
-            step = self._bucket_worker().step(str(key[0]), self._store, home, watermark, guests)
-        yield from self._output(step)
-
-    def _watermark(self, timers: Any) -> int:
+    def _watermark(self, timers: Any) -> int | None:
         """The join's, in this batch."""
         spark_ms = self._store.spark_ms = timers.getCurrentWatermarkInMs()
         # Zero is Spark's word for no watermark yet.
-        return BEGINNING if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
+        return None if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
 
-    def _bucket_worker(self) -> Bucket:
-        if self._bucket is None:  # not in init, which also runs on the driver
-            take_distributed()
-            hot = _hot_state(self._place)
-            division = (self._buckets.here(), self._buckets.partitions_here())
-            self._bucket = Bucket(self._binding, self._plan, hot, division)
-        return self._bucket
+    def _worker(self) -> Task:
+        if self._task is None:
+            from penstock.spark.task import Task
 
-    def _output(self, step: Step) -> Iterator[pd.DataFrame]:
-        late = sum(len(rows) for rows in step.late.values())
-        # Counters are summed over the rows of all buckets: each is to count once.
-        counters: tuple[Any, ...] = (
-            *(step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt)),
-            *(step.lost, step.lost_variance, step.shed, step.ghosts, step.unprobed),
-        )
-        # What is not counted at all is null, in all rows.
-        told = tuple(None if each is None else 0 for each in counters)
-        rows: list[tuple[Any, ...]] = []
-        size, is_told = 0, False
-        for stream, data in self._blobs(step):
-            rows.append((stream, data, *(told if is_told else counters)))
-            is_told = True
-            size += len(data)
-            if size >= _FRAME_BYTES:
-                yield pd.DataFrame(rows, columns=_NAMES)
-                rows, size = [], 0
-        if not is_told:
-            rows.append((RESULT, None, *counters))
-        if rows:
-            yield pd.DataFrame(rows, columns=_NAMES)
-
-    def _blobs(self, step: Step) -> Iterator[tuple[int, bytes]]:
-        for batch in step.results.to_batches():
-            for data in write_blobs(batch):
-                yield RESULT, data
-        if self._keep_late:
-            for stream, rows in step.late.items():
-                for data in write_blobs(rows):
-                    yield stream, data
+            self._task = Task(
+                self._binding,
+                self._plan,
+                self._place,
+                self._buckets,
+                keep_late=self._keep_late,
+            )
+        return self._task
 
 
 class StateStore:

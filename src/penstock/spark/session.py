@@ -23,6 +23,8 @@ _HDFS_BACKED: Final = "org.apache.spark.sql.execution.streaming.state.HDFSBacked
 
 _POLICY: Final = "spark.sql.streaming.multipleWatermarkPolicy"
 
+_DAEMON: Final = "spark.python.daemon.module"
+
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _DEFAULT_PARTITIONS: Final = 200
 _LOCAL: Final = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?")
@@ -41,6 +43,7 @@ def prepare_session(spark: Any, streaming: bool) -> None:
     """Check and set what the join needs of a session."""
     if hasattr(spark, "_sc"):
         _use_this_python(spark)
+        _use_our_daemon(spark)
     else:
         _check_python_of_server(spark)
     _choose_partitions(spark, streaming)
@@ -123,6 +126,17 @@ def _use_this_python(spark: Any) -> None:
         return
     os.environ["PYSPARK_PYTHON"] = sys.executable
     spark._sc.pythonExec = sys.executable
+
+
+def _use_our_daemon(spark: Any) -> None:
+    """On a local master where nobody has named another: workers fork from a parent that has
+    imported everything. Spark asks for its name when it needs the first worker."""
+    is_local = _local_cores(spark.conf.get("spark.master", "")) is not None
+    if not is_local or os.environ.get("PYSPARK_PYTHON") != sys.executable:
+        return  # another Python may not have it
+    live = spark._sc._jsc.sc().conf()  # not a copy, as all that is public here is
+    if not live.contains(_DAEMON):
+        live.set(_DAEMON, "penstock.spark.daemon")
 
 
 def _check_python_of_server(spark: Any) -> None:
