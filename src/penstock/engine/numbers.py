@@ -35,6 +35,7 @@ __all__ = [
     "exact",
     "floats",
     "is_number",
+    "named",
 ]
 
 _EXACT_FLOAT: Final = 1 << 53  # integers up to here are floats
@@ -214,10 +215,11 @@ def _null_as(calculation: Calculation, null: Number, other: Number) -> Number:
 
 def _must_be(held: bool, op: str, left: Number, right: Number) -> None:
     if not held:
-        raise Incomparable(f"{_name(left)} {op} {_name(right)} has no meaning")
+        raise Incomparable(f"{named(left)} {op} {named(right)} has no meaning")
 
 
-def _name(number: Number) -> str:
+def named(number: Number) -> str:
+    """What it is, for a message."""
     if number.kind != "instant":
         return f"a {number.kind}" if number.kind != "integer" else "an integer"
     zones = {None: "a date", True: "a timestamp with a zone", False: "a timestamp without a zone"}

@@ -299,7 +299,7 @@ def _beside_null(op: str, left: Any, right: Any) -> Any:
     """What is neither a number nor a time, beside a column that has no type but null."""
     number, other = (left, right) if isinstance(left, Number) else (right, left)
     if number.kind != "null":
-        raise Incomparable(f"a {number.kind} beside {other.type} has no meaning")
+        raise Incomparable(f"{numbers.named(number)} beside {other.type} has no meaning")
     return pc.is_null(other).to_numpy(zero_copy_only=False) if op == "is" else False
 
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import functions as F
@@ -65,6 +65,15 @@ class Options:
     initial: Mapping[str, Any] = field(default_factory=dict)
     metrics: str | None = None
     checkpoint: Any = None
+
+
+_OPTIONS: Final = (
+    "workload",
+    "indexes",
+    "probe_orders",
+    "limits",
+    *(option.name for option in fields(Options)),
+)
 
 
 def _check_jumps(query: Query) -> None:
@@ -187,6 +196,12 @@ def _history(
 
 
 def _session(query: Query, frames: Mapping[str, Any]) -> tuple[Any, bool]:
+    for name, given in frames.items():
+        if name not in query.names and not hasattr(given, "mapInArrow"):
+            raise InputError(
+                f"on_spark has no option {name!r}, and no stream is called so; the streams are "
+                f"{query.names}, the options {', '.join(_OPTIONS)}"
+            )
     if set(frames) != set(query.names):
         raise InputError(
             f"on_spark needs a DataFrame for each stream, got {sorted(frames)}; "
