@@ -444,6 +444,14 @@ def test_the_command_gives_a_table_and_limits_that_run(
     assert "exists already" in refused(*files, *BASE, "-o", str(written))
 
 
+def test_a_recording_that_says_little_is_called_short(files: list[str]) -> None:
+    enough = run(*files, *BASE, "--policy", "random")
+    assert "note" not in enough.stdout
+    long_windows = [*BASE[:5], "1 hour", *BASE[6:]]
+    short = run(*files, *long_windows, "--policy", "random")
+    assert "hardly longer than the windows" in short.stdout
+
+
 def test_json_has_all_points(files: list[str], sized: Sizing) -> None:
     result = run(*files, *BASE, "--policy", "prob", "--for", "99", "--json")
     assert result.exit_code == 0, result.output

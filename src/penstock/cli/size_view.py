@@ -23,6 +23,7 @@ __all__ = ["as_json", "limits_block", "show"]
 
 _PARTS: Final = np.arange(1, 11) / 10  # of the exact need, in the small picture
 _KNOWN: Final = 0.95  # of what is enough: if less is too little, both are shown
+_FEW_RESULTS: Final = 100
 _MIB: Final = 1 << 20
 
 
@@ -41,6 +42,8 @@ def show(console: Console, found: Sizing) -> None:
             f"sample      {amount(found.sampled_rows, 'row')}: of "
             f"{amount(found.heavy_keys, 'heavy key')} all, of the others a part",
         )
+    if short := _too_short(found):
+        say(console, f"note        {short}")
     console.print()
     console.print(_table(found))
     say(console, " in brackets: the part of the exact need; recall: at 10%, 20%, ... of it")
@@ -50,6 +53,15 @@ def show(console: Console, found: Sizing) -> None:
         say(console, f" no optimum: {found.no_ceiling}")
     console.print()
     say(console, limits_block(found))
+
+
+def _too_short(found: Sizing) -> str | None:
+    """Why the recording says little about the streams, if it does."""
+    if found.need > found.rows / 2:
+        return "the recording is hardly longer than the windows; record several windows' time"
+    if found.results < _FEW_RESULTS:
+        return f"{amount(found.results, 'result')} are few to go by; record for longer"
+    return None
 
 
 def percent(part: float) -> str:
