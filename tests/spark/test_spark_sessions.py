@@ -96,7 +96,7 @@ def test_settings_that_are_missing_or_wrong(
     assert spark.conf.get(session._PROVIDER) == session._ROCKSDB
     for name, value in session._WANTED.items():
         assert spark.conf.get(name) == value
-    with pytest.raises(ps.InputError, match="no option 'bucket'.*'a', 'b'.*buckets"):
+    with pytest.raises(ps.InputError, match=r"no option 'bucket'.*'a', 'b'.*buckets"):
         QUERY.on_spark(frames, bucket=4)
     spark.conf.set(session._PROVIDER, "com.example.Other")
     with pytest.raises(ps.PlanError, match="keeps its state in RocksDB"):
