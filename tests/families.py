@@ -78,7 +78,7 @@ class Part:
         family = self.family
         marks = ["not slow"] if way == "quick" else []
         marks += ["deeper"] if deeper and family.jit else []
-        marks += [] if family.jit else ["jit_off"]
+        marks += [] if family.jit else ["jit_off and not slow and not many_rows"]
         measured = ["-m", "coverage", "run", "--parallel-mode"] if not family.jit else []
         folders = [f"tests/{name}" for name in ([family.name] if family.jit else EMBEDDED)]
         return [

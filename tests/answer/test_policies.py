@@ -177,6 +177,7 @@ def test_time_that_is_left_against_frequency(shed: str, kept: int) -> None:
     assert live_keys(join, 0) == [kept]
 
 
+@pytest.mark.many_rows
 @pytest.mark.parametrize("shed", ["prob", "life", "expected_life"])
 def test_keys_that_come_once_are_kept_until_they_have(shed: str) -> None:
     """Each order is paid once: paid ones are worth nothing, though their keys have come."""

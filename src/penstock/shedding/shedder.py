@@ -35,7 +35,8 @@ from penstock.state.windows import Windows
 __all__ = ["Shedder"]
 
 _HALVINGS: Final = 60
-_LEAST_CHUNK: Final = 256
+_LEAST_LEVELLED: Final = 256  # arrivals
+_LEAST_CHUNK: Final = 1024  # a smaller one costs more around the loop than in it
 _LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, where a few wide tuples are much
 _LEVELLED: Final = 1  # times as many as there are have come before all get levels anew
 _MOST_CHUNK: Final = 1 << 16
@@ -151,7 +152,7 @@ class Shedder:
         if not memory.is_limited:
             return _MOST_CHUNK
         if memory.rows is not None:
-            return min(max(memory.rows // 4, _LEAST_CHUNK), _MOST_CHUNK)
+            return min(max(memory.rows // 2, _LEAST_CHUNK), _MOST_CHUNK)
         row = self.windows.bytes_per_row
         return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), _MOST_CHUNK))
 
@@ -175,7 +176,7 @@ class Shedder:
         """Before a chunk with so many rows of each stream."""
         heads = int(self.windows.state.windows["head"][: self._streams].sum())
         levelled = int(self.windows.state.budget["levelled"][0])
-        if heads - levelled > max(_LEVELLED * self.live, _LEAST_CHUNK):
+        if heads - levelled > max(_LEVELLED * self.live, _LEAST_LEVELLED):
             # Worths that have become less are noticed by nothing else.
             self.windows.state.budget["levelled"] = heads
             for stream in range(self._streams):

@@ -324,10 +324,10 @@ class Windows:
                 continue
             needed = self.live(number) + count
             if head - tail > self.live(number):
-                # Holes will come again: half stays free, and what all windows hold is worth
+                # Holes will come again: a third stays free, and what all windows hold is worth
                 # moving again only after a share of it has arrived.
                 share = self._live_in_all() // _SHARE
-                needed = needed if self.is_tight else max(2 * needed, share)
+                needed = needed if self.is_tight else max(needed + needed // 2, share)
             sizes[number] = max(sizes[number], _ring_size(needed))
             moved.append(number)
         return sizes, moved
