@@ -19,6 +19,7 @@ from support.spark_files import QUERY, Source, batch
 
 SCRIPT = """
 import pyarrow as pa
+import pyarrow.parquet as pq
 import penstock as ps
 from penstock.testing import assert_joined
 from pyspark.sql import SparkSession
@@ -35,6 +36,15 @@ try:
     counts = query.on_spark(a=stream, b=stream).groupBy(window("event_time", "1 minute")).count()
     counts.writeStream.format("noop").start().stop()  # refused unless event_time has a watermark
     print("the answer is right")
+    pq.write_table(table, "{directory}/rows.parquet")
+    schema, place = "ts timestamp, k long", "{directory}/checkpoint"
+    rows = spark.readStream.schema(schema).parquet("{directory}/*.parquet")
+    joined = query.on_spark(a=rows, b=rows, checkpoint=place)
+    writer = joined.writeStream.format("noop").option("checkpointLocation", place)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    query.on_spark(a=rows, b=rows, checkpoint=place)
+    other = ps.WindowJoin(query.streams, on="k", within="2 seconds")
+    other.on_spark(a=rows, b=rows, checkpoint=place)
 except ps.PenstockError as error:
     print(error)
 spark.stop()
@@ -57,24 +67,29 @@ def output_of(command: list[str], script: str, directory: Path, **environment: s
     return done.stdout + done.stderr[-2000:]
 
 
+def check_said(said: str) -> None:
+    assert "the answer is right" in said
+    assert "checkpoint is of another join" in said, said
+
+
 @pytest.mark.slow
 def test_spark_submit(tmp_path: Path) -> None:
     """Workers of a local master use the Python of the script, without being told."""
     submit = str(Path(sys.executable).parent / "spark-submit")
-    script = SCRIPT.format(builder="SparkSession.builder")
+    script = SCRIPT.format(builder="SparkSession.builder", directory=tmp_path)
     command = [submit, "--master", "local[1]", "--conf", "spark.ui.enabled=false"]
     # What runs the script is for spark-submit to know; it hands it on to no worker.
     python = {"PYSPARK_DRIVER_PYTHON": sys.executable}
-    assert "the answer is right" in output_of(command, script, tmp_path, **python)
+    check_said(output_of(command, script, tmp_path, **python))
 
 
 @pytest.mark.slow  # three sessions of their own
 def test_spark_connect(tmp_path: Path) -> None:
     """The same over Connect; a server whose Python has no penstock is told so."""
     builder = 'SparkSession.builder.remote("local[1]").config("spark.ui.enabled", "false")'
-    script = SCRIPT.format(builder=builder)
+    script = SCRIPT.format(builder=builder, directory=tmp_path)
     python = {"PYSPARK_PYTHON": sys.executable}
-    assert "the answer is right" in output_of([sys.executable], script, tmp_path, **python)
+    check_said(output_of([sys.executable], script, tmp_path, **python))
     bare = tmp_path / "python3"  # has all packages but the one that is installed in place
     packages = sysconfig.get_path("purelib")
     bare.write_text(
