@@ -171,6 +171,7 @@ def test_a_tuple_that_was_dropped_when_it_came() -> None:
     assert "service_rate=1" in str(answer)
 
 
+@pytest.mark.many_rows
 def test_no_rate_that_cannot_be() -> None:
     """Each key comes once: whatever such keys are worth, nobody says that one comes often."""
     query = ps.WindowJoin(TWO, on="k", within="1 ms")
