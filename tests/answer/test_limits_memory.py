@@ -10,7 +10,7 @@ import pytest
 
 import penstock as ps
 from penstock.model.limits import POLICIES, Memory
-from penstock.state import invariants
+from penstock.windows import invariants
 from support.limited import check_books
 from support.strategies import INDEXES
 from support.thoroughness import often

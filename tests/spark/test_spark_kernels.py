@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.state.kernel_pack import PACK_NAME, write_pack
+from penstock.kernels.kernel_pack import PACK_NAME, write_pack
 
 # A join of batch DataFrames runs the same kernels in workers, and takes less time to start.
 SCRIPT = """

@@ -20,7 +20,7 @@ from penstock.planning.machine import SHIPPED, forget_weights, store_weights, we
 from penstock.planning.measuring import Point, Subject
 from penstock.planning.touched import NODE_ENTRIES, Structure
 from penstock.planning.weights import STRUCTURES, WEIGHTS, Weight, Weights
-from penstock.state import invariants
+from penstock.windows import invariants
 from support.thoroughness import often
 
 TINY = (10, 40, 160)

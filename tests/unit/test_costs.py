@@ -341,8 +341,8 @@ def test_our_own_hash_touches_what_it_finds() -> None:
 
 
 def test_sizes_are_those_of_our_structures() -> None:
-    from penstock.state import bplus_tree, directory, t_tree
-    from penstock.state.arena import RECORD
+    from penstock.kernels.arena import RECORD
+    from penstock.kernels.index import bplus_tree, directory, t_tree
 
     assert NODE_ENTRIES == t_tree.ROOM == bplus_tree.LEAF_ROOM
     node = t_tree.NODE_WORDS * 8

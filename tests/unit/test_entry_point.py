@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from penstock.state.jit import entry_point, kernel
+from penstock.kernels.jit import entry_point, kernel
 
 
 class State(NamedTuple):

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli import app
-from penstock.engine.arrival import refill
-from penstock.state import jit, kernel_pack
-from penstock.state.jit import kernel_cache
-from penstock.state.kernel_pack import take_pack, write_pack
-from penstock.state.matches import first_matches, mark
+from penstock.kernels import jit, kernel_pack
+from penstock.kernels.jit import kernel_cache
+from penstock.kernels.kernel_pack import take_pack, write_pack
+from penstock.kernels.loop import refill
+from penstock.kernels.matches import first_matches, mark
 
 COUNTED = """
 import warnings
@@ -34,7 +34,9 @@ class Listener(event.Listener):
     def on_end(self, event): pass
 event.register("numba:compile", Listener())
 import numpy as np, pyarrow as pa, penstock as ps
-from penstock.state import bplus_tree, directory, kernel_pack, queue, ring
+from penstock.kernels import kernel_pack, ring
+from penstock.kernels.budget import queue
+from penstock.kernels.index import bplus_tree, directory
 query = ps.WindowJoin([ps.Stream("a", time="ts"), ps.Stream("b", time="ts")], on="k", within="9 us")
 table = pa.table({"k": np.arange(300) % 7, "ts": np.arange(300)})
 def rows():
@@ -107,17 +109,17 @@ print(bplus_tree.remove._called is None, queue.leave._called is None)
 def test_a_kernel_that_another_one_calls_is_only_kept_within_it(tmp_path: Path) -> None:
     script = """
 print(directory.entry_words(2))
-from penstock.state.kernel_pack import kernel_files
+from penstock.kernels.kernel_pack import kernel_files
 print(*(file.name.partition("-")[0] for file in kernel_files()))
 """
-    assert said_by(script, tmp_path) == ["2", "penstock.state.directory.entry_words"]
+    assert said_by(script, tmp_path) == ["2", "penstock.kernels.index.directory.entry_words"]
 
 
 def test_a_kept_kernel_is_not_compiled_again_unless_its_file_is_damaged(tmp_path: Path) -> None:
     script = "print(directory.entry_words(2), len(compiled) > 0)"
     assert said_by(script, tmp_path) == ["2", "True"]
     assert said_by(script, tmp_path) == ["2", "False"]
-    (file,) = tmp_path.rglob("penstock.state.directory.*")
+    (file,) = tmp_path.rglob("penstock.kernels.index.directory.*")
     file.write_bytes(file.read_bytes()[:-1] + b"?")
     assert said_by(script, tmp_path) == ["2", "True"]
     assert said_by(script, tmp_path) == ["2", "False"]

@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
-from penstock.state import invariants
-from penstock.state import windows as windows_module
-from penstock.state.byte_strings import ByteStrings
-from penstock.state.memory import Heap
-from penstock.state.segments import Segments
+from penstock.windows import invariants
+from penstock.windows import windows as windows_module
+from penstock.windows.memory import Heap
+from penstock.windows.payload.byte_strings import ByteStrings
+from penstock.windows.payload.segments import Segments
 
 QUERY = ps.WindowJoin(
     [ps.Stream("a", time="ts", lateness="1 hour"), ps.Stream("b", time="ts")],
@@ -160,7 +160,7 @@ def test_a_dictionary_of_more_values_than_its_index_counts_is_saved() -> None:
 
 
 def test_read_only_input_needs_no_further_compilation() -> None:
-    from penstock.engine.arrival import arrive  # a look inside
+    from penstock.kernels.loop import arrive  # a look inside
 
     if not hasattr(arrive, "signatures"):
         pytest.skip("nothing is compiled with the JIT off")

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from numba import config
 
-from penstock.state import bplus_tree, t_tree
-from penstock.state.arena import Words
-from penstock.state.links import NOWHERE
-from penstock.state.nodes import TREE
+from penstock.kernels.arena import Words
+from penstock.kernels.index import bplus_tree, t_tree
+from penstock.kernels.index.nodes import TREE
+from penstock.kernels.links import NOWHERE
 from support.thoroughness import examples, often
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max

@@ -158,7 +158,7 @@ def test_a_batch_that_is_refused_on_its_way_to_wait_changes_nothing(
         def refuse(*_: Any) -> None:
             raise ps.InputError("a key that cannot be compared")
 
-        patched.setattr("penstock.state.identity.Identities.words", refuse)
+        patched.setattr("penstock.windows.identity.Identities.words", refuse)
         with pytest.raises(ps.InputError):
             join.push(a=pa.table({"ts": [2], "k": ["y"]}))
     assert join.snapshot() == before

@@ -13,10 +13,10 @@ import typer
 from penstock.cli.display import consoles, failures_shown, say
 from penstock.cli.errors import CommandError, first_line
 from penstock.errors import PlanWarning
+from penstock.kernels.jit import kernel_cache
+from penstock.kernels.kernel_pack import PACK_NAME, kernel_files, processor_name, write_pack
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
-from penstock.state.jit import kernel_cache
-from penstock.state.kernel_pack import PACK_NAME, kernel_files, processor_name, write_pack
 from penstock.window_join import WindowJoin
 
 __all__ = ["kernels"]

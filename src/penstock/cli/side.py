@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.cli.source import Source
-from penstock.state.storage import take_rows
+from penstock.windows.payload.storage import take_rows
 
 __all__ = ["Side", "begin_round", "take_pieces"]
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.state.arena import Flags, Words
-from penstock.state.contents import by_contents
+from penstock.kernels.arena import Flags, Words
+from penstock.windows.contents import by_contents
 
 __all__ = ["Arrivals", "Intake", "guests_of", "muted"]
 

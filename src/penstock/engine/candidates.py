@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from penstock.engine.padding import event_times, microseconds
 from penstock.engine.residual import holds
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
-from penstock.state.arena import Words
-from penstock.state.keys import as_kind
-from penstock.state.storage import as_given
-from penstock.state.windows import Windows
+from penstock.windows.keys import as_kind
+from penstock.windows.payload.storage import as_given
+from penstock.windows.windows import Windows
 
 __all__ = ["Candidates"]
 

@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
+from penstock.kernels.arena import Words
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.query import Query
-from penstock.state.arena import Words
 
 __all__ = ["BEGINNING", "END_OF_TIME", "Clock"]
 

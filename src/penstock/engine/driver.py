@@ -3,10 +3,10 @@
 For each chunk of a batch, in order of time (windows also expire arrival by arrival, in 2):
 
     1  room       in the rings, for the arrivals of the chunk; their payload to its place
-    2  probe      each arrival against the other windows, then into its own    engine.arrival
+    2  probe      each arrival against the other windows, then into its own    kernels.loop
     3  verify     candidates with equal hashes, by value                       engine.candidates
-    4  emit       taken once, as Arrow; matches are marked where they count    state.matches
-    5  expire     what both the chunk and the batch's watermark have passed    state.ring
+    4  emit       taken once, as Arrow; matches are marked where they count    kernels.matches
+    5  expire     what both the chunk and the batch's watermark have passed    kernels.ring
                   and has met nothing comes out first, in outer joins          engine.unmatched
 
 The rows of a chunk stay readable until it is over: their room was made before it began, so
@@ -23,14 +23,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrival import (
-    DIRECTORY_FULL,
-    DONE,
-    GHOSTS_FULL,
-    OUTPUT_FULL,
-    arrive,
-    refill,
-)
 from penstock.engine.arrivals import Arrivals, guests_of, muted
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import CHUNK_ROWS, chunks
@@ -39,18 +31,27 @@ from penstock.engine.lost import are_lost, count_lost
 from penstock.engine.padding import padded
 from penstock.engine.result_values import ResultValues
 from penstock.engine.unmatched import Unmatched
+from penstock.kernels import matches, ring
+from penstock.kernels.arena import Flags, Words
+from penstock.kernels.jit import entry_point
+from penstock.kernels.loop import (
+    DIRECTORY_FULL,
+    DONE,
+    GHOSTS_FULL,
+    OUTPUT_FULL,
+    arrive,
+    refill,
+)
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import Window
 from penstock.shedding.shedder import Shedder
-from penstock.state import invariants, matches, ring
-from penstock.state.arena import Flags, Words
-from penstock.state.column import TooLong
-from penstock.state.jit import entry_point
-from penstock.state.memory import Heap, Memory
-from penstock.state.payload import Payload
-from penstock.state.pieces import in_pieces
-from penstock.state.windows import Windows
+from penstock.windows import invariants
+from penstock.windows.memory import Heap, Memory
+from penstock.windows.payload.column import TooLong
+from penstock.windows.payload.payload import Payload
+from penstock.windows.payload.pieces import in_pieces
+from penstock.windows.windows import Windows
 
 __all__ = ["Driver"]
 

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.candidates import Candidates
+from penstock.kernels.arena import Flags, Words
+from penstock.kernels.budget import ghosts
+from penstock.kernels.budget.losses import SKIPPED
 from penstock.model.binding import Binding
-from penstock.shedding import ghosts
-from penstock.state.arena import Flags, Words
-from penstock.state.column import TooLong
-from penstock.state.losses import SKIPPED
-from penstock.state.windows import Windows
+from penstock.windows.payload.column import TooLong
+from penstock.windows.windows import Windows
 
 __all__ = ["are_lost", "count_lost"]
 

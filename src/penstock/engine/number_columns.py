@@ -16,8 +16,8 @@ import pyarrow.types as pt
 
 from penstock.engine.numbers import Number
 from penstock.engine.whole import Array, Calculation
-from penstock.state.arena import Flags
-from penstock.state.storage import decoded
+from penstock.kernels.arena import Flags
+from penstock.windows.payload.storage import decoded
 
 __all__ = ["number_of", "written_number"]
 

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from penstock.engine.whole import Array, Calculation, Whole
-from penstock.state.arena import Flags
+from penstock.kernels.arena import Flags
 
 __all__ = [
     "Incomparable",

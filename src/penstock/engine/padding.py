@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
-from penstock.state.arena import Words
-from penstock.state.storage import as_given
+from penstock.windows.payload.storage import as_given
 
 __all__ = ["event_times", "microseconds", "padded"]
 

@@ -21,10 +21,10 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.residual import holds
 from penstock.engine.words import tuple_words
+from penstock.kernels.arena import Flags, Words
 from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
-from penstock.state.arena import Flags, Words
-from penstock.state.storage import as_kept, take_rows
+from penstock.windows.payload.storage import as_kept, take_rows
 
 __all__ = ["Released", "alone_in", "release", "taken_back"]
 

@@ -24,6 +24,7 @@ from penstock.engine.number_columns import number_of, written_number
 from penstock.engine.numbers import Incomparable, Number
 from penstock.engine.whole import Calculation
 from penstock.errors import SchemaError, UdfError
+from penstock.kernels.arena import Flags
 from penstock.model.binding import Binding
 from penstock.model.predicate import (
     Arithmetic,
@@ -35,8 +36,7 @@ from penstock.model.predicate import (
     Near,
     Predicate,
 )
-from penstock.state.arena import Flags
-from penstock.state.storage import as_given, empty_array, kept_type
+from penstock.windows.payload.storage import as_given, empty_array, kept_type
 
 __all__ = ["Columns", "bound", "evaluated", "holds", "in_order"]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.state.arena import Words
+from penstock.kernels.arena import Words
 
 __all__ = ["SortedRuns"]
 

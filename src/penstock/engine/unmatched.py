@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from penstock.kernels import matches, ring
+from penstock.kernels.arena import Words
 from penstock.model.query import Query
-from penstock.state import matches, ring
-from penstock.state.arena import Words
-from penstock.state.windows import Windows
+from penstock.windows.windows import Windows
 
 __all__ = ["Unmatched"]
 

@@ -24,11 +24,11 @@ from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import END_OF_TIME
 from penstock.engine.driver import Driver
 from penstock.engine.sorted_runs import SortedRuns
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.state.arena import Words
-from penstock.state.identity import Identities
-from penstock.state.windows import Windows
+from penstock.windows.identity import Identities
+from penstock.windows.windows import Windows
 
 __all__ = ["Waiting"]
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.state.arena import Flags
+from penstock.kernels.arena import Flags
 
 __all__ = ["Calculation", "Whole"]
 

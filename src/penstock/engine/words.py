@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.residual import in_order
+from penstock.kernels.arena import Flags, Words
 from penstock.model.access import Equal
 from penstock.model.binding import Binding
-from penstock.state.arena import Flags, Words
-from penstock.state.keys import key_words
-from penstock.state.order import order_words
+from penstock.windows.keys import key_words
+from penstock.windows.order import order_words
 
 __all__ = ["TupleWords", "tuple_words"]
 

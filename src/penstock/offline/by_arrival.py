@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.kernels.arena import Words
 from penstock.offline.holding import Meetings
 from penstock.offline.met import Met
 from penstock.offline.recording import Recording, Tuples
-from penstock.state.arena import Words
 
 __all__ = ["is_by_arrival", "met_by_arrival"]
 

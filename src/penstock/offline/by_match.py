@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from penstock.kernels.arena import Words
 from penstock.offline.holding import Meetings
 from penstock.offline.matches import Matches
 from penstock.offline.met import Met
 from penstock.offline.recording import Recording
-from penstock.state.arena import Words
 
 __all__ = ["met_by_match"]
 

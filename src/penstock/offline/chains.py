@@ -11,34 +11,19 @@ and tuples without any.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from penstock.errors import InputError
+from penstock.kernels.arena import Words
+from penstock.kernels.optimum.chains import Chains, cut, number
 from penstock.offline.holding import Holding
-from penstock.state.arena import Words
-from penstock.state.jit import kernel
 
-__all__ = ["Chains", "chained", "trimmed"]
+__all__ = ["chained", "trimmed"]
 
 _FINEST: Final = 24  # bits of a price behind the point
 _LARGEST: Final = 61  # bits of all worths together, so that sums of two have room
-
-
-class Chains(NamedTuple):
-    """A holding in order, for kernels. Worths and prices are counted in units of `2 ** -bits`."""
-
-    at: Words
-    first: Words
-    end: Words
-    chain: Words  # of each tuple, numbered in order
-    arrivals: Words  # the tuples in order of time
-    meets: Words
-    before: Words  # what all meetings before each one earn together
-    room: Words  # no more than there are tuples
-    rows: Words  # which tuple of the holding each one is
-    bits: int
 
 
 def chained(holding: Holding) -> Chains:
@@ -53,7 +38,7 @@ def chained(holding: Holding) -> Chains:
     before = np.zeros(len(holding.worth) + 1, np.int64)
     np.cumsum(holding.worth, out=before[1:])
     chain = np.empty(len(rows), np.int64)
-    _number((at, first, end), holding.meets, chain)
+    number((at, first, end), holding.meets, chain)
     return Chains(
         at=at,
         first=first,
@@ -82,41 +67,8 @@ def _shut(holding: Holding, end: Words) -> Words:
     shut = np.where(holding.room > 0, len(instants), instants)
     shut = np.minimum.accumulate(shut[::-1])[::-1]
     until = np.empty_like(end)
-    _cut(holding, end, shut, until)
+    cut((holding.at, holding.first, end), holding.meets, shut, until)
     return until
-
-
-@kernel
-def _cut(holding: Holding, end: Words, shut: Words, until: Words) -> None:
-    """For each tuple its meetings up to the next instant without room, by bisection."""
-    for row in range(len(end)):
-        low, high = holding.first[row], end[row]
-        while low < high:
-            middle = (low + high) >> 1
-            if holding.meets[middle] <= shut[holding.at[row]]:
-                low = middle + 1
-            else:
-                high = middle
-        until[row] = low
-
-
-@kernel
-def _number(tuples: tuple[Words, Words, Words], meets: Words, chain: Words) -> None:
-    """The chain of each tuple. One joins that of the tuple before it if it comes and ends no
-    earlier, and if no meeting of the chain between its arrival and its own first is left out."""
-    at, first, end = tuples
-    number = -1
-    for row in range(len(at)):
-        joins = (
-            row > 0
-            and at[row] >= at[row - 1]
-            and end[row] >= end[row - 1]
-            and first[row] <= end[row - 1]
-            and (first[row] == first[row - 1] or meets[first[row] - 1] <= at[row])
-        )
-        if not joins:
-            number += 1
-        chain[row] = number
 
 
 def _bits(holding: Holding, first: Words, end: Words) -> int:

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.errors import InputError, QueryError, SchemaError
+from penstock.kernels.arena import Words
 from penstock.model.duration import MAX_DURATION_US
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, TimeWindow, parse_window
 from penstock.offline.steps import Steps, parse_steps
-from penstock.state.arena import Words
 
 __all__ = ["Lengths", "parse_lengths"]
 

@@ -20,15 +20,13 @@ every tuple and instant.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from penstock.errors import PlanError
 from penstock.extras import extra
+from penstock.kernels.arena import Words
+from penstock.kernels.optimum.newest import keep_newest
 from penstock.offline.holding import LARGEST_WORTH, Holding, held
-from penstock.state.arena import Words
-from penstock.state.jit import kernel
 
 __all__ = ["FlowRangeError", "best_by_flow", "flow_size"]
 
@@ -87,7 +85,7 @@ def best_by_flow(holding: Holding) -> Words:
     following = np.zeros(len(meets), np.int64)
     following[chained] = flow.flows(runs)
     until = holding.first.copy()
-    _newest(holding.first, np.asarray(flow.flows(entries)), following, until)
+    keep_newest(holding.first, np.asarray(flow.flows(entries)), following, until)
     return until
 
 
@@ -110,19 +108,3 @@ def _spanning(holding: Holding) -> Words:
 def _counted(begin: Words, end: Words, length: int) -> Words:
     change = np.bincount(begin, minlength=length + 1) - np.bincount(end, minlength=length + 1)
     return np.cumsum(change)[:length]
-
-
-@kernel
-def _newest(first: Any, entering: Any, following: Any, until: Any) -> None:
-    """From numbers of units to tuples: of those of a run that have come, the newest are held."""
-    kept, come = 0, 0
-    for meeting in range(len(following)):
-        while come < len(first) and first[come] == meeting:
-            if entering[come]:
-                kept += 1
-            elif kept:
-                until[come - kept] = meeting  # makes way for the one that comes
-            come += 1
-        while kept > following[meeting]:
-            until[come - kept] = meeting + 1
-            kept -= 1

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from penstock.state.arena import Words
+from penstock.kernels.arena import Words
 
 __all__ = ["LARGEST_WORTH", "Holding", "Meetings", "earned", "held", "pooled"]
 

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import PlanError
+from penstock.kernels.arena import Words
 from penstock.model.query import Query
 from penstock.model.window import TimeWindow
 from penstock.offline.recording import Recording
 from penstock.planning.case import plan_for
 from penstock.runtime.join import Join
-from penstock.state.arena import Words
 
 __all__ = ["Matches", "matches_of"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from penstock.kernels.arena import Words
 from penstock.offline.holding import Meetings, earned
-from penstock.state.arena import Words
 
 __all__ = ["Met"]
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import PlanError, QueryError
+from penstock.kernels.arena import Words
 from penstock.model.query import Query
 from penstock.offline.by_arrival import is_by_arrival, met_by_arrival
 from penstock.offline.by_match import met_by_match
@@ -22,7 +23,6 @@ from penstock.offline.recording import Recording, read_recording
 from penstock.offline.rooms import parse_rooms
 from penstock.offline.steps import parse_time
 from penstock.offline.values import Floats, Value, result_values, scaled
-from penstock.state.arena import Words
 
 __all__ = ["Optimum", "optimum"]
 

@@ -24,11 +24,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.offline.chains import Chains, chained, trimmed
-from penstock.offline.choices import Peaks, choose, weigh
+from penstock.kernels.arena import Words
+from penstock.kernels.optimum.chains import Chains
+from penstock.kernels.optimum.choices import Peaks, choose, weigh
+from penstock.kernels.optimum.repair import Walk, repair
+from penstock.offline.chains import chained, trimmed
 from penstock.offline.holding import Holding, earned
-from penstock.offline.repair import Walk, repair
-from penstock.state.arena import Words
 
 __all__ = ["Bounds", "Search", "priced"]
 

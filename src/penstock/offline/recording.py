@@ -21,6 +21,7 @@ from penstock.engine.arrivals import Arrivals
 from penstock.engine.release import release
 from penstock.engine.residual import bound
 from penstock.errors import InputError, QueryError, TimestampError
+from penstock.kernels.arena import Words
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind
@@ -28,8 +29,7 @@ from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, Window
 from penstock.offline.changing import Lengths, parse_lengths
 from penstock.runtime.intake import as_table, take_in
-from penstock.state.arena import Words
-from penstock.state.keys import as_kind, key_words
+from penstock.windows.keys import as_kind, key_words
 
 __all__ = ["Recording", "Tuples", "read_recording"]
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.errors import PlanError
+from penstock.kernels.arena import Words
 from penstock.model.limits import Limits, Memory, parse_memory
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
 from penstock.offline.steps import Steps, parse_steps
 from penstock.shedding.sharing import portions
-from penstock.state.arena import Words
 
 __all__ = ["Rooms", "parse_rooms"]
 

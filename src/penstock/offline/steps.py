@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from penstock.errors import InputError
+from penstock.kernels.arena import Words
 from penstock.model.window import FOREVER
-from penstock.state.arena import Words
 
 __all__ = ["Steps", "parse_steps", "parse_time"]
 

@@ -19,14 +19,14 @@ import pyarrow as pa
 from penstock.engine.padding import event_times
 from penstock.engine.residual import evaluated
 from penstock.errors import InputError, PlanError, SchemaError, UdfError
+from penstock.kernels.arena import Words
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.keys import is_text
 from penstock.model.query import Query
 from penstock.model.where import parse_expression
 from penstock.offline.holding import LARGEST_WORTH
 from penstock.offline.matches import Matches
-from penstock.state.arena import Words
-from penstock.state.storage import as_given, as_kept
+from penstock.windows.payload.storage import as_given, as_kept
 
 __all__ = ["Floats", "Scaled", "Value", "result_values", "scaled"]
 

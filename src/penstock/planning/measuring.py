@@ -1,6 +1,6 @@
 """What a probe and an update of one window take on this machine, by the kernels of the join.
 
-A subject is a window of `penstock.state`, filled, with an index. Two workloads are run on it, as
+A subject is a window of `penstock.windows`, filled, with an index. Two workloads are run on it, as
 Kang, Naughton and Viglas do to get their weights: keys that are only looked for, and tuples that
 only come and go. Both are the loop of the join with all else left out: the same calls, in the same
 order, the same fetching ahead. So what is measured are the join's own kernels. The join looks for
@@ -19,21 +19,16 @@ from typing import Final
 
 import numpy as np
 
+from penstock.kernels.arena import Words
+from penstock.kernels.measured import OWN, fill, locate_all, probe_all, update_all
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.stream import Stream
-from penstock.state import indexes, ring
-from penstock.state.arena import State, Words, word_at
-from penstock.state.jit import kernel
-from penstock.state.links import NOWHERE
-from penstock.state.memory import Heap
-from penstock.state.windows import Windows
+from penstock.windows.memory import Heap
+from penstock.windows.windows import Windows
 
 __all__ = ["Point", "Subject"]
 
-_OWN: Final = 1  # the window that is measured; window 0 stays empty
-_AHEAD: Final = 6  # as in the loop of the join
-_NEAR: Final = 2
 _MOST_PROBES: Final = 8192
 _LEAST_PROBES: Final = 16
 _UPDATES: Final = 8192
@@ -62,60 +57,6 @@ class Point:
         return max(self.tuples // self.chain, 1)
 
 
-@kernel
-def _probe_all(state: State, keys: Words, found: Words) -> int:
-    """Look for all tuples of each key, and write down those that are in the window; how many."""
-    step = state.steps[0, 0]
-    path, window = step.path, state.windows[step.window]
-    now = state.join[0].watermark
-    most = len(found) - 1
-    count = 0
-    for arrival in range(len(keys)):
-        ahead = min(arrival + _AHEAD, len(keys) - 1)
-        indexes.prepare(state, path, keys[ahead])
-        near = min(arrival + _NEAR, len(keys) - 1)
-        indexes.prepare_chains(state, path, keys[near])
-        key = keys[arrival]
-        asked = (key, key, indexes.locate(state, path, key))
-        met, cursor = indexes.first(state, path, step.kind, asked)
-        while met != NOWHERE:
-            if now <= ring.ends(window, word_at(state, path, met).ts):
-                found[count & most] = met
-                count += 1
-            met, cursor = indexes.following(state, path, step.kind, asked, (met, cursor))
-    return count
-
-
-@kernel
-def _locate_all(state: State, keys: Words, entries: Words) -> None:
-    """Where all keys are in the directory."""
-    path = state.windows[_OWN].paths
-    for arrival in range(len(keys)):
-        entries[arrival] = indexes.locate(state, path, keys[arrival])
-
-
-@kernel
-def _update_all(state: State, ts: Words, words: Words, entries: Words) -> None:
-    """Let tuples in, each of which lets out what it ends. They have been located."""
-    for arrival in range(len(ts)):
-        ring.expire(state, _OWN, ts[arrival])
-        ring.place(state, _OWN, ts[arrival], words, arrival)
-        ring.append(state, _OWN, entries[arrival])
-
-
-@kernel
-def _fill(state: State, ts: Words, words: Words, begin: int) -> int:
-    """Let tuples in that may have keys of which there was none; where it had to stop."""
-    for arrival in range(begin, len(ts)):
-        if not indexes.has_room(state, _OWN):
-            return arrival
-        ring.expire(state, _OWN, ts[arrival])
-        ring.place(state, _OWN, ts[arrival], words, arrival)
-        entry = indexes.locate(state, state.windows[_OWN].paths, words[0, arrival])
-        ring.append(state, _OWN, entry)
-    return len(ts)
-
-
 class Subject:
     """A window that is full: as many tuples leave as come, one an instant."""
 
@@ -141,7 +82,7 @@ class Subject:
     def _next(self, count: int) -> Words:
         """The times of so many more tuples, for which there is room."""
         self._now += count
-        self.windows.reserve({_OWN: count}, _BEFORE)
+        self.windows.reserve({OWN: count}, _BEFORE)
         return np.arange(self._now - count, self._now)
 
     def _fill(self, keys: Words) -> None:
@@ -149,7 +90,7 @@ class Subject:
         ts, words = self._next(len(keys)), keys.reshape(1, -1)
         done = 0
         while done < len(keys):
-            done = _fill(self.windows.state, ts, words, done)
+            done = fill(self.windows.state, ts, words, done)
             if done < len(keys) or not self.windows.has_index_room:
                 self.windows.make_index_room()
         self.windows.begin(self._now - 1)
@@ -160,7 +101,7 @@ class Subject:
         entries = self._located(keys)  # good until the ring grows; it has room since filled
         ts, words = self._next(_UPDATES), keys.reshape(1, -1)
         begin = thread_time_ns()
-        _update_all(self.windows.state, ts, words, entries)
+        update_all(self.windows.state, ts, words, entries)
         taken = thread_time_ns() - begin
         self.windows.begin(self._now - 1)
         return taken / _UPDATES
@@ -170,7 +111,7 @@ class Subject:
         tuple for a while."""
         entries = np.empty(len(keys), np.int64)
         while True:
-            _locate_all(self.windows.state, keys, entries)
+            locate_all(self.windows.state, keys, entries)
             lost = keys[self.windows.state.words[entries] != keys]
             if self.point.index != "hash" or not len(lost):
                 return entries
@@ -178,7 +119,7 @@ class Subject:
 
     def probe(self, keys: Iterable[int]) -> int:
         """How many tuples probes for these keys find."""
-        return _probe_all(self.windows.state, np.fromiter(keys, np.int64), self._found)
+        return probe_all(self.windows.state, np.fromiter(keys, np.int64), self._found)
 
     def probe_ns(self) -> float:
         """What one probe takes."""
@@ -187,5 +128,5 @@ class Subject:
             probes = min(probes, _READ // self.point.tuples)
         keys = self._keys(max(probes, _LEAST_PROBES))
         begin = thread_time_ns()
-        _probe_all(self.windows.state, keys, self._found)
+        probe_all(self.windows.state, keys, self._found)
         return (thread_time_ns() - begin) / len(keys)

@@ -14,7 +14,7 @@ of 8 bytes, give 5.2 % and 9.7 %:
                  them; 3 for each leaf (before, after, count), and above each leaf a bound and a
                  child, in nodes that are as full
 
-The model 'penstock' is what `penstock.state` allocates: rings of a power of two records, room for
+The model 'penstock' is what `penstock.kernels` allocates: rings of a power of two records, room for
 as many nodes as may ever be needed, a directory with room for twice the keys, half of which is
 charged to each of two windows that are alike. Columns that are carried along are not in it.
 
@@ -38,7 +38,7 @@ _LEAF_WORDS: Final = 3
 _CHILD_WORDS: Final = 2
 _FULL: Final = log(2)
 
-# As in penstock.state.
+# As in penstock.kernels.
 _RECORD_BYTES: Final = 24
 _SMALLEST_RING: Final = 64
 _BUCKET_BYTES: Final = 4

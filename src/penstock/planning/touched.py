@@ -5,7 +5,7 @@ Three models of the same five structures:
     kang2003   Kang, Naughton and Viglas (ICDE 2003), equations (3) to (6). A hash table of
                buckets whose chains are in order of arrival: the oldest tuple is at hand.
     kang2002   their earlier version. Only hash differs: a removal scans the bucket for its tuple.
-    penstock   the structures of `penstock.state`, as they were measured. A chain for each distinct
+    penstock   the structures of `penstock.kernels`, as measured. A chain for each distinct
                key, so that a probe touches what it finds; links are not told that a tuple is gone,
                so that a removal touches the record at the tail of the ring, and only trees do more.
                The way down a tree is a binary search, whatever its nodes: it compares with log2 of
@@ -43,7 +43,7 @@ __all__ = [
 
 MODELS: Final = ("kang2003", "kang2002", "penstock")
 EXPIRE_MODES: Final = ("eager", "on_probe", "periodic")
-NODE_ENTRIES: Final = 125  # of a node of the trees of penstock.state
+NODE_ENTRIES: Final = 125  # of a node of the trees of penstock.kernels
 
 _TREES: Final = ("bplus_tree", "t_tree")
 _EIGHT: Final = 8

@@ -155,7 +155,7 @@ WEIGHTS: Final[dict[str, Weights]] = {
         },
     ),
     "tuples": Weights("tuples", "tuples", _alike(Weight(1.0, 0.0))),
-    # Of the structures of penstock.state, with the model 'penstock': measured by `penstock
+    # Of the structures of penstock.kernels, with the model 'penstock': measured by `penstock
     # calibrate` on a virtual machine of two cores, a server processor with 2 MiB of cache a core.
     "penstock": Weights(
         "penstock",

@@ -23,7 +23,7 @@ from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.model.time_unit import likely_unit
 from penstock.runtime.amount import amount
-from penstock.state.storage import check_keepable, empty_array
+from penstock.windows.payload.storage import check_keepable, empty_array
 
 __all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in", "warn_of_unit"]
 

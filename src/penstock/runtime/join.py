@@ -24,6 +24,7 @@ from penstock.engine.release import Released, alone_in, release
 from penstock.engine.residual import bound
 from penstock.engine.waiting import Waiting
 from penstock.errors import InputError, PlanError, SchemaError, StateError
+from penstock.kernels.jit import announce_compilation
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
 from penstock.model.limits import Memory, parse_memory
@@ -39,8 +40,7 @@ from penstock.runtime.observed import Recent, observed_workload
 from penstock.runtime.one_call import one_at_a_time
 from penstock.runtime.why import Why, explain_tuples
 from penstock.shedding.ledger import Loss, loss_of
-from penstock.state.jit import announce_compilation
-from penstock.state.storage import check_keepable
+from penstock.windows.payload.storage import check_keepable
 
 __all__ = ["Join"]
 

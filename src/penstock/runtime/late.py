@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.state.storage import take_rows
+from penstock.windows.payload.storage import take_rows
 
 __all__ = ["KEPT_LATE_ROWS", "LateRows"]
 

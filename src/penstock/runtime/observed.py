@@ -17,9 +17,9 @@ import numpy as np
 
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.errors import StateError
+from penstock.kernels.arena import MUTE, Words
 from penstock.model.workload import Workload, path_columns
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
-from penstock.state.arena import MUTE, Words
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.residual import holds
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.state.arena import Words
 from penstock.stats.key_sketch import KeySketch
 
 __all__ = ["Part", "are_linked", "pair_selectivity", "sampled_streams"]

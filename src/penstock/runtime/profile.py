@@ -26,6 +26,7 @@ from penstock.engine.clock import BEGINNING
 from penstock.engine.release import Released, release
 from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError
+from penstock.kernels.arena import Words
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.query import Query
@@ -33,7 +34,6 @@ from penstock.model.window import FOREVER, Window
 from penstock.model.workload import Workload, path_columns
 from penstock.runtime.intake import take_in
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
-from penstock.state.arena import Words
 from penstock.stats.heavy_keys import HeavyKeys
 from penstock.stats.key_sketch import KeySketch
 from penstock.stats.slots import Slots

@@ -33,15 +33,15 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.release import taken_back
 from penstock.errors import SnapshotError
+from penstock.kernels import matches
+from penstock.kernels.arena import Flags, Words
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
-from penstock.state import matches
-from penstock.state.arena import Flags, Words
-from penstock.state.payload import Payload
-from penstock.state.pieces import in_pieces
-from penstock.state.storage import as_given, as_kept
+from penstock.windows.payload.payload import Payload
+from penstock.windows.payload.pieces import in_pieces
+from penstock.windows.payload.storage import as_given, as_kept
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join

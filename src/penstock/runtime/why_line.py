@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.engine.padding import microseconds
-from penstock.state.arena import Flags, Words
+from penstock.kernels.arena import Flags, Words
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join

@@ -15,16 +15,16 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.words import tuple_words
+from penstock.kernels.arena import UNPROBED
+from penstock.kernels.budget.ghosts import levels
+from penstock.kernels.budget.levels import worths_of
+from penstock.kernels.stats.frequencies import count
 from penstock.model.access import Equal
 from penstock.runtime.metrics import time_text
 from penstock.runtime.why_line import same_values
-from penstock.shedding.ghosts import levels
 from penstock.shedding.saved import save_ghosts
 from penstock.shedding.shedder import Shedder
-from penstock.state.arena import UNPROBED
-from penstock.state.levels import worths_of
-from penstock.state.storage import as_kept
-from penstock.stats.frequencies import count
+from penstock.windows.payload.storage import as_kept
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join

@@ -13,6 +13,7 @@ import pyarrow.types as pt
 
 from penstock.engine.words import tuple_words
 from penstock.errors import InputError
+from penstock.kernels.arena import Flags
 from penstock.model.access import Equal
 from penstock.model.arrival_time import ARRIVAL, given_schema
 from penstock.model.binding import Binding
@@ -23,9 +24,8 @@ from penstock.runtime.intake import event_times
 from penstock.runtime.why_line import Line, line_of, same_values
 from penstock.runtime.why_shed import Shed, is_unprobed, may_be_forgotten, shed_of
 from penstock.runtime.why_where import passes_filters, where_columns
-from penstock.state.arena import Flags
-from penstock.state.keys import as_kind, key_words
-from penstock.state.storage import as_kept, kept_type
+from penstock.windows.keys import as_kind, key_words
+from penstock.windows.payload.storage import as_kept, kept_type
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join

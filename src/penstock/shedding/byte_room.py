@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from penstock.state.directory import directory_size
-from penstock.state.windows import Windows
+from penstock.kernels.index.directory import directory_size
+from penstock.windows.windows import Windows
 
 __all__ = ["FEW_GHOSTS", "ByteRoom", "Fitting"]
 

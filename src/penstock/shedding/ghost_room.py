@@ -12,18 +12,18 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from penstock.kernels import ring
+from penstock.kernels.arena import Words
+from penstock.kernels.budget import ghosts
+from penstock.kernels.budget.levels import worths_of
+from penstock.kernels.budget.records import NOTE_WORDS
 from penstock.model.binding import Binding
 from penstock.model.limits import Limits
 from penstock.model.query import Query
-from penstock.shedding import ghosts
 from penstock.shedding.byte_room import FEW_GHOSTS, ByteRoom
-from penstock.state import ring
-from penstock.state.arena import Words
-from penstock.state.budget import NOTE_WORDS
-from penstock.state.levels import worths_of
-from penstock.state.payload import Payload
-from penstock.state.pieces import in_pieces
-from penstock.state.windows import Windows
+from penstock.windows.payload.payload import Payload
+from penstock.windows.payload.pieces import in_pieces
+from penstock.windows.windows import Windows
 
 __all__ = ["GhostRoom"]
 

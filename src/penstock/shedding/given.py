@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import SchemaError
+from penstock.kernels.arena import State, Words
+from penstock.kernels.stats.tables import give
 from penstock.model.binding import Binding
-from penstock.state.arena import State, Words
-from penstock.state.keys import key_words
-from penstock.stats.tables import give
+from penstock.windows.keys import key_words
 
 __all__ = ["fill_table", "given_words"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.state.arena import Words
-from penstock.state.budget import GROUPS
-from penstock.state.windows import Windows
+from penstock.kernels.arena import Words
+from penstock.kernels.budget.records import GROUPS
+from penstock.windows.windows import Windows
 
 __all__ = ["Losses"]
 

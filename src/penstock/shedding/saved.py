@@ -18,15 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import SnapshotError
-from penstock.shedding import ghosts
+from penstock.kernels.arena import Words
+from penstock.kernels.budget import ghosts
+from penstock.kernels.budget.records import AGES, GROUPS, LEVELS, NOTE_WORDS, QUEUE_WORDS
+from penstock.kernels.stats import frequencies, sample
+from penstock.kernels.stats.tables import BY_KEY, BY_ORDER
 from penstock.shedding.sharing import portions
 from penstock.shedding.shedder import Shedder
-from penstock.state.arena import Words
-from penstock.state.budget import AGES, GROUPS, LEVELS, NOTE_WORDS, QUEUE_WORDS
-from penstock.state.storage import as_kept
-from penstock.state.windows import Windows
-from penstock.stats import frequencies, sample
-from penstock.stats.tables import BY_KEY, BY_ORDER
+from penstock.windows.payload.storage import as_kept
+from penstock.windows.windows import Windows
 
 __all__ = [
     "check_ghosts",

@@ -8,9 +8,9 @@ from typing import Final
 
 import numpy as np
 
+from penstock.kernels.budget.records import NO_LIMIT
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
-from penstock.state.budget import NO_LIMIT
 
 __all__ = ["half_life_of", "scales_of"]
 

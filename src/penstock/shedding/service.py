@@ -15,15 +15,15 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from penstock.kernels.arena import Words
+from penstock.kernels.budget.records import NO_LIMIT
 from penstock.model.limits import Limits
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
 from penstock.shedding.allocation import allocate_both, allocate_cpu, allocate_memory
 from penstock.shedding.output_rate import checked_drop, output_rate
 from penstock.shedding.sharing import portions
-from penstock.state.arena import Words
-from penstock.state.budget import NO_LIMIT
-from penstock.state.windows import Windows
+from penstock.windows.windows import Windows
 
 __all__ = ["Service"]
 

@@ -16,6 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.errors import PlanError
+from penstock.kernels import ring
+from penstock.kernels.arena import Words
+from penstock.kernels.budget.records import NO_LIMIT
+from penstock.kernels.budget.shed import level_anew, shed
+from penstock.kernels.budget.victims import KINDS
 from penstock.model.binding import Binding
 from penstock.model.limits import BY_WORTH, Limits, Memory
 from penstock.model.query import Query
@@ -25,12 +30,7 @@ from penstock.shedding.losses import Losses
 from penstock.shedding.scales import half_life_of, scales_of
 from penstock.shedding.service import Service
 from penstock.shedding.sharing import portions
-from penstock.shedding.shed import level_anew, shed
-from penstock.shedding.victims import KINDS
-from penstock.state import ring
-from penstock.state.arena import Words
-from penstock.state.budget import NO_LIMIT
-from penstock.state.windows import Windows
+from penstock.windows.windows import Windows
 
 __all__ = ["Shedder"]
 

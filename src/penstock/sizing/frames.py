@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.engine.residual import bound
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.sizing.reading import JOINED_ROWS, check_share
 from penstock.sizing.recording import Recording, Whole, deciding_columns
@@ -23,7 +24,6 @@ from penstock.sizing.sample import KeySample, chosen_sample
 from penstock.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.spark.packing import in_schema
 from penstock.spark.session import prepare_session
-from penstock.state.arena import Words
 from penstock.window_join import WindowJoin
 
 __all__ = ["read_frames"]

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock.kernels.arena import Words
 from penstock.model.query import Query
 from penstock.model.window import Window
 from penstock.sizing.sample import Floats, Groups
-from penstock.state.arena import Words
 
 __all__ = ["ComeOut", "Entering", "Need", "most_live"]
 

@@ -18,6 +18,7 @@ from penstock.engine.arrivals import Intake
 from penstock.engine.clock import BEGINNING
 from penstock.engine.release import release
 from penstock.errors import InputError, PlanError
+from penstock.kernels.arena import Words
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.query import Query
@@ -31,9 +32,8 @@ from penstock.sizing.sample import (
     check_divisible,
     sample_weights,
 )
-from penstock.state.arena import Words
-from penstock.state.storage import take_rows
 from penstock.window_join import WindowJoin
+from penstock.windows.payload.storage import take_rows
 
 __all__ = ["GROUP", "SINCE", "Recording", "Whole", "deciding_columns"]
 

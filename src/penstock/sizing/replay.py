@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.padding import microseconds
+from penstock.kernels.arena import Words
 from penstock.model.limits import Limits
 from penstock.runtime.join import Join
 from penstock.sizing.need import ComeOut, Need, most_live
 from penstock.sizing.recording import GROUP, SINCE, Recording
 from penstock.sizing.sample import Floats
-from penstock.state.arena import Words
 
 __all__ = ["Exact", "Tally", "exact_replay", "replay"]
 

@@ -23,11 +23,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.errors import PlanError
+from penstock.kernels.arena import Words
+from penstock.kernels.hashing import fold_words
 from penstock.model.binding import Binding
-from penstock.state.arena import Words
-from penstock.state.keys import fold_words, key_words
-from penstock.state.storage import take_rows
 from penstock.stats.heavy_keys import HeavyKeys
+from penstock.windows.keys import key_words
+from penstock.windows.payload.storage import take_rows
 
 __all__ = [
     "GROUPS", "Floats", "Groups", "KeySample", "check_divisible", "chosen_sample", "keys_of",

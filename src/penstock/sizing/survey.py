@@ -16,11 +16,11 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
 from penstock.engine.release import release
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.runtime.intake import event_times
 from penstock.sizing.need import Entering, Need, most_live
-from penstock.state.arena import Words
 from penstock.stats.heavy_keys import HeavyKeys
 
 __all__ = ["StreamSurvey", "arrivals_of", "slot_us", "surveyed_need"]

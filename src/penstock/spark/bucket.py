@@ -31,6 +31,7 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
 from penstock.engine.release import Released, alone_in, release
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
@@ -41,7 +42,6 @@ from penstock.spark.cold import Manifest, Store
 from penstock.spark.hot import HotState
 from penstock.spark.segments import Segments
 from penstock.spark.survivors import Survivors
-from penstock.state.arena import Words
 
 __all__ = ["Bucket", "Step", "release_parts", "with_guests"]
 

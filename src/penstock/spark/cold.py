@@ -21,7 +21,7 @@ from penstock.errors import SchemaError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.envelope import seal, unseal
-from penstock.state.storage import kept_type
+from penstock.windows.payload.storage import kept_type
 
 __all__ = ["Manifest", "Segment", "Store"]
 

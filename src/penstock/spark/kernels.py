@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pyspark import SparkFiles
 
-from penstock.state.kernel_pack import PACK_NAME, take_pack
+from penstock.kernels.kernel_pack import PACK_NAME, take_pack
 
 __all__ = ["take_distributed"]
 

@@ -14,10 +14,10 @@ import pyarrow.ipc
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.release import taken_back
 from penstock.errors import SnapshotError
+from penstock.kernels.arena import Flags, Words
 from penstock.model.binding import Binding
 from penstock.runtime.envelope import seal, unseal
-from penstock.state.arena import Flags, Words
-from penstock.state.storage import kept_type
+from penstock.windows.payload.storage import kept_type
 
 __all__ = [
     "numbers_in",

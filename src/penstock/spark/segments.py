@@ -23,6 +23,7 @@ import numpy as np
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.clock import BEGINNING
 from penstock.errors import SnapshotError
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.spark.cold import Manifest, Segment, Store
 from penstock.spark.segment_bytes import (
@@ -32,8 +33,7 @@ from penstock.spark.segment_bytes import (
     write_segment,
 )
 from penstock.spark.share import Share
-from penstock.state.arena import Words
-from penstock.state.pieces import in_pieces
+from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Segments"]
 

@@ -16,12 +16,12 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.driver import Driver
 from penstock.engine.waiting import Waiting
+from penstock.kernels import matches, ring
+from penstock.kernels.arena import Flags
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.runtime.intake import event_times
-from penstock.state import matches, ring
-from penstock.state.arena import Flags
-from penstock.state.memory import Memory
+from penstock.windows.memory import Memory
 
 __all__ = ["Share"]
 

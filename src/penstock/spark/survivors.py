@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
@@ -39,8 +40,7 @@ from penstock.spark.segment_bytes import (
 )
 from penstock.spark.segments import Segments
 from penstock.spark.share import Share
-from penstock.state.arena import Words
-from penstock.state.pieces import in_pieces
+from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["Survivors"]
 

@@ -17,7 +17,7 @@ import pyarrow.types as pt
 
 from penstock.errors import InputError, SchemaError
 from penstock.model.arrow_table import arrow_table
-from penstock.state.storage import kept_type
+from penstock.windows.payload.storage import kept_type
 
 __all__ = ["Rows", "Tables", "paired"]
 

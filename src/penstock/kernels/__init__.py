@@ -1,0 +1,1 @@
+"""The compiled inside: all code that numba compiles, and nothing else."""

@@ -1,0 +1,1 @@
+"""What a join under limits does beside: worth, victims, ghosts, service."""

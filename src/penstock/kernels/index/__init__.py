@@ -1,0 +1,1 @@
+"""The indexes, each behind the same verbs."""

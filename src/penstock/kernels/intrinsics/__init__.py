@@ -1,0 +1,1 @@
+"""Single instructions that numba has no word for."""

@@ -1,0 +1,1 @@
+"""The offline optimum: choices at given prices, and decisions that fit the memory."""

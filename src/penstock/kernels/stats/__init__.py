@@ -1,0 +1,1 @@
+"""How often keys and values come, learned as they do."""

@@ -1,1 +1,0 @@
-"""Where is it kept? Arena, ring, indexes and payload of the windows."""

@@ -1,0 +1,463 @@
+"""The windows of a join: the arena, its allocation and its growth, and the payload beside it.
+
+Kernels never allocate. They find a ring or the directory full, return, and this is where
+room is made: a new arena, the tuples moved into it, the indexes built anew. Before a ring
+grows, what has expired behind an early tuple is swept out, so that disorder does not make
+it grow for ever; and a ring of which a burst has left little in use shrinks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.errors import StateError
+from penstock.kernels import moves, ring
+from penstock.kernels.arena import (
+    MET,
+    RECORD,
+    UNPROBED,
+    WINDOW,
+    State,
+    Words,
+    view,
+)
+from penstock.kernels.budget import queue
+from penstock.kernels.budget.records import ENTRY_WORDS
+from penstock.kernels.index import directory, indexes
+from penstock.model.plan import Plan
+from penstock.model.query import Query
+from penstock.model.window import Window
+from penstock.windows.layout import Layout
+from penstock.windows.memory import Heap, Memory
+from penstock.windows.paths import Paths
+from penstock.windows.payload.payload import Payload
+from penstock.windows.provision import provision
+
+__all__ = ["Windows"]
+
+_SMALLEST_RING: Final = 64
+_LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
+_WORD: Final = 8
+_UNIT_RING: Final = 1 << 12  # by which is measured what a place of a ring takes
+_SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
+# Of the live keys, as how many a tight directory has room for beside them, and at least.
+_SPARE_PART: Final = 8
+_LEAST_SPARE_PART: Final = 32
+_SPARE_KEYS: Final = 16
+_LEAST_SHRUNK: Final = 1 << 17  # rings up to this are left as they are
+
+
+class Windows:
+    """All windows of one join. `state` is replaced when it grows: never keep a reference."""
+
+    def __init__(self, query: Query, plan: Plan, memory: Memory) -> None:
+        self.plan = plan
+        self.memory = memory
+        self.provision = provision(query, plan)
+        self.has_ghosts = self.provision is not None and self.provision.has_ghosts
+        self.has_groups = self.provision is not None and self.provision.has_groups
+        self.streams = len(query.streams)
+        self._paths = Paths(query.access, plan, self.has_ghosts)
+        self._layout = Layout(self._paths, self.provision, self.streams)
+        count = self._paths.shape.windows
+        self.payloads: list[Payload | None] = [None] * count
+        self.moves = [0] * count  # how often tuples got new sequence numbers, or ends
+        self._sizes = [_SMALLEST_RING] * count
+        sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
+        self.is_tight = plan.limits is not None and plan.limits.memory.bytes is not None
+        self.most_keys: dict[int, int] = {}  # that tight directories may be made for
+        self._use(self._layout.allocate(memory, sizes, self._sizes))
+        windows = self.state.windows
+        for number in range(count):
+            window = query.windows[number % self.streams]  # ghosts leave when tuples would
+            # In arrivals, where these are counted in the place of time.
+            windows["length_us"][number] = window.arrivals or window.length_us
+            windows["slot_us"][number] = window.slot_us
+            windows["rows"][number] = window.rows
+            windows["per_key"][number] = window.per_key
+        indexes.clear(self.state)
+        for number in range(self.streams):
+            if self.provision is not None and self.provision.has_queues:
+                queue.clear(self.state, number)
+
+    def _use(self, state: State) -> None:
+        """Be in this arena. To look fields up by name costs more than all else of a small push."""
+        self.state = state
+        self._live, self._tails = state.windows["live"], state.windows["tail"]
+        self._heads = state.windows["head"]
+        self._cursors, self._ends = state.windows["cursor"], state.windows["end"]
+        self._watermark = state.join["watermark"]
+
+    def begin(self, watermark: int) -> None:
+        """A batch, after which this watermark holds."""
+        self._watermark[0] = watermark
+
+    def line_up(self, rows: Mapping[int, int]) -> None:
+        """Set the cursors of a chunk with so many rows of each stream, one behind the other."""
+        self._cursors[:] = self._ends[:] = end = 0
+        for number, count in rows.items():
+            self._cursors[number] = end
+            end += count
+            self._ends[number] = end
+
+    # What is in a window.
+
+    def size(self, number: int) -> int:
+        """The positions of a window's ring."""
+        return self._sizes[number]
+
+    def live(self, number: int) -> int:
+        """How many tuples a window holds."""
+        return int(self._live[number])
+
+    def expired(self, number: int) -> int:
+        """How many have left it."""
+        return int(self.state.windows["expired"][number])
+
+    def tail_and_head(self, number: int) -> tuple[int, int]:
+        """The sequence numbers of the oldest tuple and of the next to come."""
+        return int(self._tails[number]), int(self._heads[number])
+
+    def head(self, number: int) -> int:
+        """The sequence number of the next tuple to come."""
+        return int(self._heads[number])
+
+    def by_key(self, number: int) -> bool:
+        """Whether a window holds so many rows of each key."""
+        return bool(self.state.windows["per_key"][number])
+
+    def live_sequences(self, number: int) -> Words:
+        """The sequence numbers of a window's tuples, oldest first."""
+        self._bury_outranked(number)
+        out = np.empty(self.live(number), np.int64)
+        ring.live_sequences(self.state, number, out)
+        return out
+
+    def timestamps(self, number: int, sequences: Words) -> Words:
+        """The event times of tuples."""
+        start = int(self.state.windows["ring"][number])
+        times: Words = self.state.records["ts"][start + (sequences & (self.size(number) - 1))]
+        return times
+
+    def marks(self, number: int, sequences: Words) -> Words:
+        """The marks on tuples."""
+        start = int(self.state.windows["ring"][number])
+        marks: Words = self.state.records["marks"][start + (sequences & (self.size(number) - 1))]
+        return marks
+
+    def numbers(self, number: int, sequences: Words) -> Words:
+        """The numbers of tuples of a stream under a budget."""
+        numbers: Words = self.state.words[self._number_places(number, sequences)]
+        return numbers
+
+    def set_numbers(self, number: int, sequences: Words, numbers: Words) -> None:
+        """Give tuples their numbers, which they had before."""
+        self.state.words[self._number_places(number, sequences)] = numbers
+
+    def _number_places(self, number: int, sequences: Words) -> Words:
+        start = int(self.state.shares["entries"][number])
+        return start + ENTRY_WORDS * (sequences & (self.size(number) - 1)) + 1
+
+    def add_marks(self, number: int, marks: Words) -> None:
+        """Set flags on the tuples of a window, oldest first."""
+        start = int(self.state.windows["ring"][number])
+        places = start + (self.live_sequences(number) & (self.size(number) - 1))
+        self.state.records["marks"][places] |= marks.astype(np.int32) & (MET | UNPROBED)
+
+    def keys(self, number: int) -> Words:
+        """The key words of a window's tuples, oldest first."""
+        start = int(self.state.windows["ring"][number])
+        places = self.live_sequences(number) & (self.size(number) - 1)
+        words: Words = self.state.records["key"][start + places]
+        return words
+
+    def words_of(self, number: int, path: int, sequences: Words) -> Words:
+        """The words of tuples for one path of their window."""
+        start = int(self.state.paths["ring"][int(self.state.windows["paths"][number]) + path])
+        words: Words = self.state.records["key"][start + (sequences & (self.size(number) - 1))]
+        return words
+
+    @property
+    def state_bytes(self) -> int:
+        """Rings and indexes."""
+        return int(self.state.words.nbytes)
+
+    @property
+    def payload_bytes(self) -> int:
+        """The columns beside them."""
+        return sum(payload.nbytes for payload in self.payloads if payload is not None)
+
+    @property
+    def least_bytes(self) -> int:
+        """What rings and indexes take when nothing is in them any more."""
+        smallest = self.directory_size(0)
+        directories = [smallest if each else 0 for each in self._paths.hashed]
+        return self._layout.places(directories, [_SMALLEST_RING] * len(self._sizes)).end
+
+    def least_payload(self, schema: pa.Schema, names: Sequence[str]) -> int:
+        """What columns take without a row; any of them may come to have nulls."""
+        empty = Payload(schema, names, _SMALLEST_RING, Heap())
+        return empty.nbytes + _SMALLEST_RING * len(names)
+
+    @property
+    def bytes_per_row(self) -> int:
+        """About what a tuple takes, of the stream whose tuples take most."""
+        return max(self.row_bytes(number) for number in range(len(self._sizes)))
+
+    def row_bytes(self, number: int) -> int:
+        """About what a tuple of a window takes."""
+        entry = 2 * _WORD * int(directory.entry_words(len(self._sizes)))
+        records = int(self.state.windows["words"][number]) * RECORD.itemsize
+        payload = self.payloads[number]
+        return records + entry + (0 if payload is None else payload.nbytes // self._sizes[number])
+
+    # What sizes take, for who plans them.
+
+    @property
+    def count(self) -> int:
+        """How many windows there are, with those of ghosts."""
+        return len(self._sizes)
+
+    @property
+    def entry_bytes(self) -> int:
+        """What an entry of a directory takes."""
+        return _WORD * int(directory.entry_words(self.count))
+
+    @property
+    def fixed_bytes(self) -> int:
+        """What takes no more room when there are more tuples."""
+        slots = sum(self.slot_bytes(each) for each in range(self.count))
+        sizes = [_UNIT_RING] * self.count
+        return self._layout.places([0] * len(self._paths.hashed), sizes).end - _UNIT_RING * slots
+
+    def slot_bytes(self, number: int) -> int:
+        """What a place in a window's ring takes in the arena."""
+        sizes = [_UNIT_RING] * self.count
+        none = [0] * len(self._paths.hashed)
+        before = self._layout.places(none, sizes).end
+        sizes[number] *= 2
+        return -(-(self._layout.places(none, sizes).end - before) // _UNIT_RING)
+
+    @property
+    def live_keys(self) -> dict[int, int]:
+        """How many keys of each directory have a tuple or a ghost."""
+        return {
+            number: int(directory.live_keys(self.state, number))
+            for number, is_hashed in enumerate(self._paths.hashed)
+            if is_hashed
+        }
+
+    def ring_size(self, rows: int) -> int:
+        """The positions of a ring for so many tuples."""
+        return _ring_size(rows)
+
+    def directory_size(self, live: int) -> int:
+        """The entries of a directory that is made for so many live keys."""
+        return directory.directory_size(self._keys_for(live), tight=self.is_tight)
+
+    def _keys_for(self, live: int, number: int = -1) -> int:
+        """How many keys a directory has room for where so many are live: the more, the less often
+        it is made anew, without the keys that have gone."""
+        if self.is_tight:
+            wanted = live + live // _SPARE_PART + _SPARE_KEYS
+            least = live + live // _LEAST_SPARE_PART + _SPARE_KEYS
+            return max(min(wanted, self.most_keys.get(number, wanted)), least)
+        if self.provision is not None:
+            return live + live // 2 + _SMALLEST_RING
+        return 2 * live + _SMALLEST_RING // 4
+
+    # Making room.
+
+    def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
+        """Room for so many more tuples in the rings, by window."""
+        sizes, moved = self._sizes_for(rows, watermark)
+        if not moved:
+            return
+        if sizes == self._sizes:
+            for number in moved:
+                self._close_ranks_of(number)
+        else:
+            self._rebuild(self.state.directories["places"].tolist(), sizes, moved)
+
+    def _close_ranks_of(self, number: int) -> None:
+        """Move the tuples of a window together, in the ring that they are in."""
+        live = self.live_sequences(number)
+        head = self.head(number)
+        placed = np.arange(head - len(live), head)
+        self.moves[number] += 1
+        payload = self.payloads[number]
+        if payload is not None:
+            payload.relocate(live, placed, self._sizes[number])
+        if self.provision is not None:
+            self.provision.carry_window(self.state, self.state, number, (live, placed))
+        moves.close_ranks(self.state, number, live)
+
+    def bytes_with(self, rows: Mapping[int, int], watermark: int) -> int:
+        """How much would be held with that room, as far as can be known."""
+        sizes, moved = self._sizes_for(rows, watermark)
+        if not moved:
+            return self.state_bytes + self.payload_bytes
+        arena = self._layout.places(self.state.directories["places"].tolist(), sizes)
+        return arena.end + sum(
+            payload.nbytes * new // old
+            for payload, old, new in zip(self.payloads, self._sizes, sizes, strict=True)
+            if payload is not None
+        )
+
+    def _bury_outranked(self, number: int) -> None:
+        if self.by_key(number):  # else the kernel, which takes seconds to compile, is not needed
+            ring.bury_outranked(self.state, number)
+
+    def _sizes_for(self, rows: Mapping[int, int], watermark: int) -> tuple[list[int], list[int]]:
+        """The sizes of rings with room for so many more tuples, and which are moved for it."""
+        moved: list[int] = []
+        sizes = list(self._sizes)
+        for number, count in rows.items():
+            tail, head = self.tail_and_head(number)
+            if head - tail + count <= sizes[number]:
+                continue
+            ring.sweep(self.state, number, watermark)
+            self._bury_outranked(number)
+            tail, head = self.tail_and_head(number)
+            if head - tail + count <= sizes[number]:
+                continue
+            needed = self.live(number) + count
+            if head - tail > self.live(number):
+                # Holes will come again: a third stays free, and what all windows hold is worth
+                # moving again only after a share of it has arrived.
+                share = self._live_in_all() // _SHARE
+                needed = needed if self.is_tight else max(needed + needed // 2, share)
+            sizes[number] = max(sizes[number], _ring_size(needed))
+            moved.append(number)
+        return sizes, moved
+
+    def resize(self, number: int, window: Window) -> None:
+        """Give a window another length. Its tuples end anew: see `trim` for those that go."""
+        for each in range(number, len(self._sizes), self.streams):  # and that of its ghosts
+            self.state.windows["length_us"][each] = window.length_us
+            self.state.windows["rows"][each] = window.rows
+            self.moves[each] += 1
+
+    def trim(self, number: int, watermark: int) -> None:
+        """Drop all that is not in a window, wherever it stands."""
+        for each in range(number, len(self._sizes), self.streams):  # and that of its ghosts
+            ring.sweep(self.state, each, watermark)
+            ring.trim(self.state, each)
+
+    @property
+    def has_index_room(self) -> bool:
+        """Whether a tuple can be put into any window's indexes."""
+        return all(indexes.has_room(self.state, number) for number in range(len(self._sizes)))
+
+    def make_index_room(self) -> None:
+        """Larger directories, or the same without their dead keys. Tuples stay where they are, and
+        all that is not in a directory is copied as it is."""
+        # Whole rings are copied, also what is free in them: after a large batch over short windows
+        # that is nearly all.
+        copied = 0 if self.is_tight else sum(self._sizes)
+        sizes = self._directory_sizes(copied // _SHARE)
+        new = self._layout.with_directories(self.memory, self.state, sizes, self._sizes)
+        moves.index_anew(new)
+        self._use(new)
+
+    def shrink(self) -> None:
+        """Give back what a burst left: rings of which less than an eighth is in use."""
+        if max(self._sizes) <= _LEAST_SHRUNK:
+            return
+        moved = []
+        sizes = list(self._sizes)
+        for number, size in enumerate(sizes):
+            tail, head = self.tail_and_head(number)
+            if size > _LEAST_SHRUNK and 8 * (head - tail) < size:
+                sizes[number] = max(_ring_size(2 * (head - tail)), _LEAST_SHRUNK)
+                moved.append(number)
+        if moved:
+            self._rebuild(self._directory_sizes(), sizes, moved)
+
+    def close_ranks(self) -> None:
+        """Give back all that is not needed to hold what is there."""
+        sizes = [_ring_size(self.live(number)) for number in range(len(self._sizes))]
+        self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
+
+    def give_back(self) -> None:
+        """The same, when nothing more will come and what is free is most of it."""
+        if _SHARE * self._live_in_all() < sum(self._sizes):
+            self.close_ranks()
+
+    def _live_in_all(self) -> int:
+        return int(self.state.windows["live"].sum())
+
+    def _directory_sizes(self, least: int = 0) -> list[int]:
+        """Room for the live keys and as many again, and for a share of what a rebuild moves."""
+        sizes = []
+        for number, is_hashed in enumerate(self._paths.hashed):
+            keys = self._keys_for(int(directory.live_keys(self.state, number)), number)
+            share = 0 if self.is_tight else self._live_in_all() // _SHARE
+            size = directory.directory_size(max(keys, least, share), tight=self.is_tight)
+            sizes.append(size if is_hashed else 0)
+        return sizes
+
+    def _rebuild(
+        self,
+        directory_sizes: Sequence[int],
+        sizes: Sequence[int],
+        moved: Sequence[int],
+        *,
+        tight: bool = False,
+    ) -> None:
+        """Move everything to a new arena; the tuples of `moved` windows close ranks."""
+        old = self.state
+        new = self._layout.allocate(self.memory, directory_sizes, sizes)
+        for field in WINDOW.names or ():
+            if field not in ("ring", "mask"):
+                new.windows[field] = old.windows[field]
+        indexes.clear(new)
+        for number, payload in enumerate(self.payloads):
+            live = self.live_sequences(number)
+            placed = live
+            if number in moved:
+                self.moves[number] += 1
+                _, head = self.tail_and_head(number)
+                placed = np.arange(head - len(live), head)
+                new.windows["tail"][number] = head - len(live)
+                if payload is not None:
+                    payload.relocate(live, placed, sizes[number], tight=tight)
+            else:
+                moves.copy_rings(old, new, number)
+            moves.fill(old, new, number, live, placed)
+            if self.provision is not None:
+                self.provision.carry_window(old, new, number, (live, placed))
+        new.join["watermark"] = old.join["watermark"]
+        if self.provision is not None:
+            self.provision.carry(old, new)
+        self._use(new)
+        self._sizes = list(sizes)
+
+    # Handing them over.
+
+    def dump(self) -> dict[str, Any]:
+        """Everything in them, as plain values and the buffers themselves."""
+        payloads = [None if payload is None else payload.dump() for payload in self.payloads]
+        arena = self.state.words.view(np.uint8)
+        return {"sizes": self._sizes, "arena": arena, "payloads": payloads}
+
+    def load(self, dumped: Mapping[str, Any]) -> None:
+        """Be what was dumped, on its buffers; the payloads are those of the same streams."""
+        self._sizes = list(dumped["sizes"])
+        self._use(view(dumped["arena"], self._paths.shape))
+        for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):
+            if payload is not None:
+                payload.load(of_payload)
+
+
+def _ring_size(rows: int) -> int:
+    if rows > _LARGEST_RING:
+        raise StateError(
+            f"a window can hold {_LARGEST_RING:,} tuples, and {rows:,} are needed; "
+            "shorten the window, or spread the join over more partitions"
+        )
+    return 1 << max(rows - 1, _SMALLEST_RING - 1).bit_length()
