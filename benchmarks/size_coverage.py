@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 
 import penstock as ps
-from penstock.sizing import Recording, size
-from penstock.sizing.intervals import memory_at
-from penstock.sizing.reading import read_recording
-from penstock.sizing.sizing import RECALLS, Request
+from penstock.lab.sizing import Recording, size
+from penstock.lab.sizing.intervals import memory_at
+from penstock.lab.sizing.reading import read_recording
+from penstock.lab.sizing.sizing import RECALLS, Request
 from penstock.workloads import Workload, uniform, zipf, zipf_pair
 
 ROWS: Final = 80_000  # of each stream

@@ -30,13 +30,13 @@ from penstock.model.workload import Workload
 from penstock.window_join import WindowJoin
 
 if _TYPE_CHECKING:
-    from penstock.offline.optimum import Optimum, optimum
+    from penstock.lab import measures, static
+    from penstock.lab.optimum.optimum import Optimum, optimum
     from penstock.planning.explanation import Explanation
     from penstock.runtime.estimate import Estimate, estimate
     from penstock.runtime.join import Join
     from penstock.runtime.metrics import Metrics, StreamMetrics
     from penstock.runtime.why import Why
-    from penstock.shedding import measures, static
 
 __version__ = "0.1.0"
 
@@ -79,13 +79,13 @@ _LATER = {
     "Explanation": "penstock.planning.explanation",
     "Join": "penstock.runtime.join",
     "Metrics": "penstock.runtime.metrics",
-    "Optimum": "penstock.offline.optimum",
+    "Optimum": "penstock.lab.optimum.optimum",
     "StreamMetrics": "penstock.runtime.metrics",
     "Why": "penstock.runtime.why",
     "estimate": "penstock.runtime.estimate",
-    "measures": "penstock.shedding.measures",
-    "optimum": "penstock.offline.optimum",
-    "static": "penstock.shedding.static",
+    "measures": "penstock.lab.measures",
+    "optimum": "penstock.lab.optimum.optimum",
+    "static": "penstock.lab.static",
 }
 
 

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.offline import matches
+from penstock.lab.optimum import matches
 from support.offline_cases import KINDS, NAMES, Case, cases
 from support.offline_trying import Number, Offline, most, replayed
 from support.oracle import OracleStream, Step

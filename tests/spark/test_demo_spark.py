@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from penstock.cli.auctions import Digest
-from penstock.cli.demo_state import DemoState
-from penstock.cli.demo_view import shown
+from penstock.cli.demo.auctions import Digest
+from penstock.cli.demo.state import DemoState
+from penstock.cli.demo.view import shown
 from penstock.errors import InputError
 from penstock.spark.nexmark_source import NexmarkReader, NexmarkSource, ReadAllAvailable
 from penstock.workloads import Nexmark

@@ -19,11 +19,11 @@ from typer.testing import CliRunner, Result
 
 import penstock
 from penstock.cli import app
-from penstock.cli.files import FORMATS
 from penstock.cli.join_files import join_files
-from penstock.cli.output import Output
 from penstock.cli.side import Side
-from penstock.cli.source import open_source
+from penstock.files.formats import FORMATS
+from penstock.files.output import Output
+from penstock.files.source import open_source
 from support.thoroughness import often
 
 START = datetime(2024, 1, 1)

@@ -13,10 +13,10 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from penstock.cli.errors import CommandError
-from penstock.cli.files import FORMATS, format_of
-from penstock.cli.output import Output
-from penstock.cli.source import Source, open_source
+from penstock.files.errors import CommandError
+from penstock.files.formats import FORMATS, format_of
+from penstock.files.output import Output
+from penstock.files.source import Source, open_source
 
 START = datetime(2024, 1, 1)
 ENDINGS = [ending for kind in FORMATS for ending in kind.endings]
@@ -151,7 +151,7 @@ def test_text_times_keep_their_zone_and_fractions(
 def test_fractions_may_begin_after_the_part_that_types_are_guessed_from(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.cli.readers._GUESSED", 256)
+    monkeypatch.setattr("penstock.files.readers._GUESSED", 256)
     times = ["2024-01-01 00:00:00"] * 50 + ["2024-01-01 00:00:00.25"] * 50
     for path in (
         text(tmp_path / "file.csv", "k,ts\n" + "".join(f"1,{time}\n" for time in times)),
@@ -220,8 +220,8 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_late_surprise_in_a_text_file_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.cli.readers._GUESSED", 256)
-    monkeypatch.setattr("penstock.cli.readers._BLOCK", 128)
+    monkeypatch.setattr("penstock.files.readers._GUESSED", 256)
+    monkeypatch.setattr("penstock.files.readers._BLOCK", 128)
     path = text(tmp_path / "file.csv", "k,ts\n" + "1,1\n" * 100 + "1.5,1\n")
     source = opened(path, 10)
     with pytest.raises(CommandError, match=r"int64: invalid value '1.5'; .* guessed"):
@@ -236,8 +236,8 @@ def json_lines(path: Path, rows: list[dict[str, object]]) -> Path:
 def test_a_field_of_json_lines_may_first_appear_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
-    monkeypatch.setattr("penstock.cli.readers._GUESSED", 256)
-    monkeypatch.setattr("penstock.cli.readers._BLOCK", 128)
+    monkeypatch.setattr("penstock.files.readers._GUESSED", 256)
+    monkeypatch.setattr("penstock.files.readers._BLOCK", 128)
     rows: list[dict[str, object]] = [{"k": 1, "ts": i, "x": i, "in": {"a": i}} for i in range(99)]
     rows[60:] = [{**row, "note": f"n{row['ts']}", "in": {"b": "2024-01-01"}} for row in rows[60:]]
     rows[70]["x"] = 1.5
@@ -266,7 +266,7 @@ def test_a_field_of_json_lines_may_first_appear_late(
 def test_a_late_surprise_in_json_lines_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block_bytes: int, late: str, message: str
 ) -> None:
-    monkeypatch.setattr("penstock.cli.readers._GUESSED", block_bytes)
+    monkeypatch.setattr("penstock.files.readers._GUESSED", block_bytes)
     lines = '{"k": 1, "ts": 1, "x": 1}\n' * 80 + f'{{"k": 1, "ts": 1, {late}}}\n'
     with pytest.raises(CommandError, match=message):
         read(text(tmp_path / "file.jsonl", lines))

@@ -23,14 +23,16 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from penstock.cli import app, demo, demo_previews
-from penstock.cli.auctions import Digest, auction_query, embedded_digest, examples
-from penstock.cli.demo_preview import COMPILED, INTERPRETED, Preview, preview
-from penstock.cli.demo_run import DemoRun
-from penstock.cli.demo_state import DemoState
-from penstock.cli.demo_view import shown
-from penstock.cli.errors import CommandError
+from penstock.cli import app
+from penstock.cli.demo import command as demo
+from penstock.cli.demo import previews as demo_previews
+from penstock.cli.demo.auctions import Digest, auction_query, embedded_digest, examples
+from penstock.cli.demo.preview import COMPILED, INTERPRETED, Preview, preview
+from penstock.cli.demo.run import DemoRun
+from penstock.cli.demo.state import DemoState
+from penstock.cli.demo.view import shown
 from penstock.cli.local_spark import SparkUser, interrupts_noted, local_spark
+from penstock.files.errors import CommandError
 from penstock.workloads import Nexmark
 
 BATCH = 50_000
@@ -99,7 +101,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("penstock.cli.demo_state.time.perf_counter", made)
+    monkeypatch.setattr("penstock.cli.demo.state.time.perf_counter", made)
     return made
 
 
@@ -526,7 +528,7 @@ def test_the_embedded_demo_of_few_rows(rows: int) -> None:
 
 
 def test_the_preview_is_a_command_whose_output_is_arrow() -> None:
-    module = "penstock.cli.demo_preview_process"
+    module = "penstock.cli.demo.preview_process"
     command = [sys.executable, "-P", "-m", module, INTERPRETED, "500", "1"]
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, check=True, timeout=250)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.offline import matches
+from penstock.lab.optimum import matches
 
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 QUERY = ps.WindowJoin(TWO, on="k", within="10 us")

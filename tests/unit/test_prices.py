@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.errors import InputError
 from penstock.kernels.optimum.choices import Peaks, choose, weigh
-from penstock.offline.chains import chained
-from penstock.offline.holding import Holding, earned, held
-from penstock.offline.prices import Bounds, Search, priced
+from penstock.lab.optimum.chains import chained
+from penstock.lab.optimum.holding import Holding, earned, held
+from penstock.lab.optimum.prices import Bounds, Search, priced
 from penstock.workloads import zipf_pair
 
 Ints = npt.NDArray[np.int64]

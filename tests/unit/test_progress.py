@@ -15,9 +15,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from penstock.cli import app, progress
-from penstock.cli.plain_lines import PlainLines
-from penstock.cli.progress import file_progress, part_progress
+from penstock.cli import app
+from penstock.cli.views import progress
+from penstock.cli.views.plain_lines import PlainLines
+from penstock.cli.views.progress import file_progress, part_progress
 from penstock.workloads import zipf
 
 PERIOD_S = 0.05

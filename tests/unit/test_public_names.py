@@ -24,9 +24,9 @@ def offered() -> list[str]:
 
 
 def test_a_name_that_is_imported_later_is_the_one_of_its_module() -> None:
-    from penstock.offline.optimum import Optimum, optimum
+    from penstock.lab import measures
+    from penstock.lab.optimum.optimum import Optimum, optimum
     from penstock.runtime.join import Join
-    from penstock.shedding import measures
 
     assert (penstock.Optimum, penstock.optimum) == (Optimum, optimum)
     assert (penstock.Join, penstock.measures) == (Join, measures)

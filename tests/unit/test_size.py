@@ -20,13 +20,13 @@ from typer.testing import CliRunner, Result
 import penstock as ps
 from penstock.cli import app
 from penstock.errors import PlanError
-from penstock.sizing import Recording, size
-from penstock.sizing.ceiling import ceiling, ceiling_curve
-from penstock.sizing.curve import TOLERANCE, trace
-from penstock.sizing.policy_curve import Curve, Enough
-from penstock.sizing.recommendation import recommended
-from penstock.sizing.replay import exact_replay, replay
-from penstock.sizing.sizing import Request, Sizing
+from penstock.lab.sizing import Recording, size
+from penstock.lab.sizing.ceiling import ceiling, ceiling_curve
+from penstock.lab.sizing.curve import TOLERANCE, trace
+from penstock.lab.sizing.policy_curve import Curve, Enough
+from penstock.lab.sizing.recommendation import recommended
+from penstock.lab.sizing.replay import exact_replay, replay
+from penstock.lab.sizing.sizing import Request, Sizing
 from penstock.workloads import zipf
 
 # Small, skewed, and the same for all tests that only look at what is said.
@@ -315,7 +315,7 @@ def test_what_the_best_is_refused_for_is_said(monkeypatch: pytest.MonkeyPatch) -
     def refuse(*given: Any) -> Any:
         raise PlanError("more results than can be looked at")
 
-    monkeypatch.setattr("penstock.sizing.sizing.ceiling", refuse)
+    monkeypatch.setattr("penstock.lab.sizing.sizing.ceiling", refuse)
     found = size(Recording.of(QUERY, TABLES), Request(policies=["oldest"], recalls=[0.5]))
     assert found.ceiling is None
     assert found.no_ceiling == "more results than can be looked at"
@@ -508,7 +508,7 @@ def test_all_rows_are_joined_where_there_is_no_key(
     files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("penstock.cli.size.JOINED_ROWS", 1_000)
-    monkeypatch.setattr("penstock.sizing.reading.JOINED_ROWS", 1_000)
+    monkeypatch.setattr("penstock.lab.sizing.reading.JOINED_ROWS", 1_000)
     where = ["--where", "abs(a.v - b.v) <= 1000000000000", "--policy", "oldest"]
     result = run(*files, *BASE[2:], *where, "--recall", "50")
     assert result.exit_code == 0, result.output

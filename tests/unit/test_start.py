@@ -13,8 +13,8 @@ import pytest
 from scipy.optimize import nnls
 from scipy.special import stdtrit
 
+from penstock.lab.sizing.student import student_quantile
 from penstock.planning.fit import fitted
-from penstock.sizing.student import student_quantile
 
 FOUR = "import numba, numpy, pyarrow, sqlglot"
 LOADED = "import json, sys; print(json.dumps(sorted(sys.modules)))"

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from benchmarks.static import recurrence
-from penstock.shedding.static import grid, sides, total
-from penstock.shedding.static.prices import Prices
+from penstock.lab.static import grid, sides, total
+from penstock.lab.static.prices import Prices
 from penstock.workloads.keys import ZipfKeys
 
 pytestmark = pytest.mark.jit_off

@@ -10,10 +10,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from penstock import __version__
 from penstock.cli.calibrate import run_calibrate
-from penstock.cli.demo import run_demo
-from penstock.cli.demo_embedded import run_embedded_demo
-from penstock.cli.display import failures_shown
-from penstock.cli.errors import CommandError
+from penstock.cli.demo.command import run_demo
+from penstock.cli.demo.embedded import run_embedded_demo
 from penstock.cli.explain import ExplainRequest, run_explain
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
 from penstock.cli.kernels import kernels
@@ -29,6 +27,8 @@ from penstock.cli.request import (
     stream_names,
 )
 from penstock.cli.size_command import size
+from penstock.cli.views.display import failures_shown
+from penstock.files.errors import CommandError
 from penstock.model.limits import POLICIES
 from penstock.planning.weights import WEIGHTS
 from penstock.runtime.late import KEPT_LATE_ROWS

@@ -9,12 +9,12 @@ from typing import Final
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from penstock.cli.calibrate_plot import write_plot
-from penstock.cli.calibrate_view import fit_table, ratio_table, weight_table
-from penstock.cli.display import consoles, say
-from penstock.cli.errors import CommandError, first_line
+from penstock.cli.views.calibrate_plot import write_plot
+from penstock.cli.views.calibrate_view import fit_table, ratio_table, weight_table
+from penstock.cli.views.display import consoles, say
 from penstock.cli.workload_file import check_writable
 from penstock.extras import check_extra
+from penstock.files.errors import CommandError, first_line
 from penstock.planning.calibration import (
     QUICK_ROUNDS,
     ROUNDS,

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.cli.display import consoles, say
-from penstock.cli.errors import CommandError
 from penstock.cli.profile import FileStream, measured
 from penstock.cli.request import for_each_file, shared_columns, stream_names
 from penstock.cli.stream_option import (
@@ -20,7 +18,9 @@ from penstock.cli.stream_option import (
     parse_selectivities,
     parse_streams,
 )
+from penstock.cli.views.display import consoles, say
 from penstock.cli.workload_file import check_writable, read_workload
+from penstock.files.errors import CommandError
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.workload import Workload

@@ -10,15 +10,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from penstock.cli.display import consoles, lateness_text, say, short
-from penstock.cli.errors import CommandError
 from penstock.cli.join_files import Totals, join_files
-from penstock.cli.losses import loss_lines, warn_of_loss
-from penstock.cli.output import Output
-from penstock.cli.progress import file_progress
 from penstock.cli.request import late_path
 from penstock.cli.side import Side
 from penstock.cli.sources import open_sources, warn_of_early_times
+from penstock.cli.views.display import consoles, lateness_text, say, short
+from penstock.cli.views.losses import loss_lines, warn_of_loss
+from penstock.cli.views.progress import file_progress
+from penstock.files.errors import CommandError
+from penstock.files.output import Output
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.runtime.amount import amount

@@ -19,8 +19,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from penstock.cli.output import Output
 from penstock.cli.side import Side, begin_round, take_pieces
+from penstock.files.output import Output
 from penstock.runtime.intake import MAX_TS
 from penstock.runtime.join import Join
 

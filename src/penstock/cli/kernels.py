@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from penstock.cli.display import consoles, failures_shown, say
-from penstock.cli.errors import CommandError, first_line
+from penstock.cli.views.display import consoles, failures_shown, say
 from penstock.errors import PlanWarning
+from penstock.files.errors import CommandError, first_line
 from penstock.kernels.jit import kernel_cache
 from penstock.kernels.kernel_pack import PACK_NAME, kernel_files, processor_name, write_pack
 from penstock.model.limits import Limits

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.cli.errors import CommandError, first_line
 from penstock.errors import PenstockError
+from penstock.files.errors import CommandError, first_line
 
 __all__ = ["SparkUser", "check_installed", "interrupts_noted", "local_spark"]
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from rich.table import Table
 
-from penstock.cli.display import consoles, instant, say
-from penstock.cli.progress import file_progress
 from penstock.cli.sources import open_sources, warn_of_early_times
-from penstock.cli.watched import Watched
+from penstock.cli.views.display import consoles, instant, say
+from penstock.cli.views.progress import file_progress
+from penstock.cli.views.watched import Watched
 from penstock.cli.workload_file import check_writable, write_workload
 from penstock.errors import PlanError
 from penstock.model.duration import format_us

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from penstock.cli.compression import inner_name
-from penstock.cli.errors import CommandError
+from penstock.files.compression import inner_name
+from penstock.files.errors import CommandError
 from penstock.model.limits import Limits
 
 __all__ = [

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.cli.source import Source
+from penstock.files.source import Source
 from penstock.windows.payload.storage import take_rows
 
 __all__ = ["Side", "begin_round", "take_pieces"]

@@ -9,22 +9,22 @@ from typing import Final
 
 from rich.console import Console
 
-from penstock.cli.display import consoles, say
-from penstock.cli.errors import CommandError
 from penstock.cli.profile import FileStream
-from penstock.cli.progress import file_progress, part_progress
 from penstock.cli.size_spark import read_by_spark
-from penstock.cli.size_view import as_json, limits_block, show
-from penstock.cli.source import Source
 from penstock.cli.sources import open_sources, warn_of_early_times
-from penstock.cli.watched import Watched
+from penstock.cli.views.display import consoles, say
+from penstock.cli.views.progress import file_progress, part_progress
+from penstock.cli.views.size_view import as_json, limits_block, show
+from penstock.cli.views.watched import Watched
 from penstock.cli.workload_file import check_writable, write_whole
 from penstock.extras import check_extra
+from penstock.files.errors import CommandError
+from penstock.files.source import Source
+from penstock.lab.sizing.plot import write_plot
+from penstock.lab.sizing.reading import JOINED_ROWS, Streams, read_recording
+from penstock.lab.sizing.recording import Recording
+from penstock.lab.sizing.sizing import Request, fitting_policies, size
 from penstock.model.stream import Stream
-from penstock.sizing.plot import write_plot
-from penstock.sizing.reading import JOINED_ROWS, Streams, read_recording
-from penstock.sizing.recording import Recording
-from penstock.sizing.sizing import Request, fitting_policies, size
 from penstock.window_join import WindowJoin
 
 __all__ = ["SizeRequest", "run_size"]

@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.display import failures_shown
-from penstock.cli.errors import CommandError
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
 from penstock.cli.profile import FileStream
 from penstock.cli.request import for_each_file, shared_columns, stream_names
 from penstock.cli.size import SizeRequest, run_size
+from penstock.cli.views.display import failures_shown
+from penstock.files.errors import CommandError
+from penstock.lab.sizing.reading import JOINED_ROWS
 from penstock.model.limits import POLICIES
-from penstock.sizing.reading import JOINED_ROWS
 
 __all__ = ["size"]
 

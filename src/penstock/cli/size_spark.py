@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from penstock.cli.comparison import Columns, check_comparable
-from penstock.cli.errors import CommandError
-from penstock.cli.files import format_of
 from penstock.cli.local_spark import SparkUser, check_installed, local_spark
 from penstock.cli.profile import FileStream
-from penstock.sizing.recording import Recording
+from penstock.files.comparison import Columns, check_comparable
+from penstock.files.errors import CommandError
+from penstock.files.formats import format_of
+from penstock.lab.sizing.recording import Recording
 from penstock.window_join import WindowJoin
 
 __all__ = ["frames_of", "read_by_spark"]
@@ -41,7 +41,7 @@ def read_by_spark(
 ) -> Recording:
     """Start Spark on this machine, and have it read and sample the files."""
     check_installed(_USER)
-    from penstock.sizing.frames import read_frames  # an optional package: it imports pyspark
+    from penstock.lab.sizing.frames import read_frames  # an optional package: it imports pyspark
 
     with local_spark("penstock-size", os.cpu_count() or 1, _USER) as (spark, _):
         return read_frames(query, frames_of(spark, files), share=share, seed=seed)

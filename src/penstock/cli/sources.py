@@ -12,11 +12,11 @@ from typing import Protocol
 import pyarrow as pa
 from rich.console import Console
 
-from penstock.cli.comparison import Columns, check_comparable, comparable
-from penstock.cli.display import say
-from penstock.cli.errors import CommandError
-from penstock.cli.source import Source, open_source
+from penstock.cli.views.display import say
 from penstock.errors import InputWarning
+from penstock.files.comparison import Columns, check_comparable, comparable
+from penstock.files.errors import CommandError
+from penstock.files.source import Source, open_source
 
 __all__ = ["FileRequest", "open_sources", "warn_of_early_times"]
 

@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from penstock.cli.errors import CommandError, first_line
 from penstock.errors import PlanError
+from penstock.files.errors import CommandError, first_line
 from penstock.model.workload import Workload
 
 __all__ = ["check_writable", "read_workload", "write_whole", "write_workload"]

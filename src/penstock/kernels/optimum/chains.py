@@ -1,6 +1,6 @@
 """Chains: tuples in an order in which those of one key and stream follow each other.
 
-What a chain is: offline/chains.py, which makes them.
+What a chain is: lab/optimum/chains.py, which makes them.
 """
 
 from __future__ import annotations

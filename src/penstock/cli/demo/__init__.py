@@ -1,0 +1,1 @@
+"""The demo: its join, its runs and what it shows."""

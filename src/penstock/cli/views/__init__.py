@@ -1,0 +1,1 @@
+"""What commands show: consoles, progress, tables and small pictures."""

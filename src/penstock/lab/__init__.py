@@ -1,0 +1,1 @@
+"""What could have been, and what did the papers find? Imported when it is asked for."""
