@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from benchmarks.subject import join_within
 from penstock.engine import driver
-from penstock.spark import bucket, operator, processor, segments
-from penstock.spark.mapped import MappedFiles
+from penstock.spark import operator, processor
+from penstock.spark.state import bucket, segments
+from penstock.spark.state.mapped import MappedFiles
 
 __all__ = ["read_times", "timed_join"]
 

@@ -36,7 +36,7 @@ if _TYPE_CHECKING:
     from penstock.runtime.estimate import Estimate, estimate
     from penstock.runtime.join import Join
     from penstock.runtime.metrics import Metrics, StreamMetrics
-    from penstock.runtime.why import Why
+    from penstock.runtime.why.why import Why
 
 __version__ = "0.1.0"
 
@@ -81,7 +81,7 @@ _LATER = {
     "Metrics": "penstock.runtime.metrics",
     "Optimum": "penstock.lab.optimum.optimum",
     "StreamMetrics": "penstock.runtime.metrics",
-    "Why": "penstock.runtime.why",
+    "Why": "penstock.runtime.why.why",
     "estimate": "penstock.runtime.estimate",
     "measures": "penstock.lab.measures",
     "optimum": "penstock.lab.optimum.optimum",

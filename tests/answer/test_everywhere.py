@@ -25,12 +25,12 @@ from penstock.engine.driver import Driver
 from penstock.engine.words import tuple_words
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.blobs import blob_schema, read_blobs
-from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import ProcessMemory
-from penstock.spark.packing import Packer
-from penstock.spark.share import Share
+from penstock.spark.rows.blobs import blob_schema, read_blobs
+from penstock.spark.rows.packing import Packer
+from penstock.spark.state.bucket import Bucket
+from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.share import Share
 from support.clauses import TERMS
 from support.oracle import Row, Step, answer
 from support.scenario import Scenario, table

@@ -12,10 +12,10 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan
-from penstock.spark.bucket import Bucket, Step
-from penstock.spark.cold import Manifest
-from penstock.spark.hot import ProcessMemory
-from penstock.spark.segments import FEW_ROWS, MANY_SEGMENTS
+from penstock.spark.state.bucket import Bucket, Step
+from penstock.spark.state.cold import Manifest
+from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
 from support.simulator import AttemptStore, Committed
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64()), ("v", pa.string())])

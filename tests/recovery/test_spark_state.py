@@ -13,12 +13,12 @@ from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.runtime import envelope
-from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount, partition_of
-from penstock.spark.cold import Manifest
-from penstock.spark.hot import ProcessMemory
-from penstock.spark.mapped import MappedFiles
-from penstock.spark.segments import FEW_ROWS, MANY_SEGMENTS
+from penstock.spark.state.bucket import Bucket
+from penstock.spark.state.cold import Manifest
+from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.mapped import MappedFiles
+from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
 from support.simulator import AttemptStore, Committed
 
 STREAMS = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]

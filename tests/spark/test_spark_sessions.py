@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import penstock as ps
 from penstock.spark import session
-from penstock.spark.scratch import Place
+from penstock.spark.state.scratch import Place
 from support.spark_files import QUERY, Source, batch
 
 SCRIPT = """

@@ -16,11 +16,11 @@ import penstock as ps
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.blobs import Parts, blob_schema, read_blobs
-from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import ProcessMemory
-from penstock.spark.packing import Packer
+from penstock.spark.rows.blobs import Parts, blob_schema, read_blobs
+from penstock.spark.rows.packing import Packer
+from penstock.spark.state.bucket import Bucket
+from penstock.spark.state.hot import ProcessMemory
 from support.battery import Kind, Size, batches
 from support.simulator import AttemptStore, Committed, Crash
 

@@ -21,11 +21,11 @@ import numpy as np
 
 import penstock as ps
 from penstock.model.limits import DROPS, POLICIES, Memory
-from penstock.spark.bucket import Step
-from penstock.spark.hot import HotState, ProcessMemory
 from penstock.spark.limits import least_bytes
-from penstock.spark.mapped import MappedFiles
-from penstock.spark.share import Share
+from penstock.spark.state.bucket import Step
+from penstock.spark.state.hot import HotState, ProcessMemory
+from penstock.spark.state.mapped import MappedFiles
+from penstock.spark.state.share import Share
 from support.simulator import Simulation
 
 

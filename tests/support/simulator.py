@@ -37,14 +37,14 @@ import penstock as ps
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark import bucket as bucket_module
-from penstock.spark import segments
-from penstock.spark.blobs import Parts, blob_schema, read_blobs
-from penstock.spark.bucket import Bucket
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import HotState, ProcessMemory
-from penstock.spark.mapped import MappedFiles
-from penstock.spark.packing import Packer
+from penstock.spark.rows.blobs import Parts, blob_schema, read_blobs
+from penstock.spark.rows.packing import Packer
+from penstock.spark.state import bucket as bucket_module
+from penstock.spark.state import segments
+from penstock.spark.state.bucket import Bucket
+from penstock.spark.state.hot import HotState, ProcessMemory
+from penstock.spark.state.mapped import MappedFiles
 from support.oracle import PRESERVED, Combination, OracleStream, Row, Step, Term, answer
 from support.scenario import window_of
 from support.strategies import BLOBS_OF_ONE_HASH

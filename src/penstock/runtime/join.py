@@ -38,7 +38,7 @@ from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
 from penstock.runtime.observed import Recent, observed_workload
 from penstock.runtime.one_call import one_at_a_time
-from penstock.runtime.why import Why, explain_tuples
+from penstock.runtime.why.why import Why, explain_tuples
 from penstock.shedding.ledger import Loss, loss_of
 from penstock.windows.payload.storage import check_keepable
 

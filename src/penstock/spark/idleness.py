@@ -35,7 +35,7 @@ from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.runtime.envelope import seal, unseal
 from penstock.runtime.intake import event_times
-from penstock.spark.packing import in_schema
+from penstock.spark.rows.packing import in_schema
 from penstock.spark.worker_errors import plain_errors
 
 __all__ = ["TICKS", "WATERMARKS", "ClockProcessor", "Ticker", "ticked"]

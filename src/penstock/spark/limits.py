@@ -8,7 +8,7 @@ from penstock.errors import InputError, PlanError
 from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Memory
 from penstock.model.plan import Plan
-from penstock.spark.share import Share
+from penstock.spark.state.share import Share
 
 __all__ = ["check_limits", "least_bytes"]
 

@@ -30,18 +30,18 @@ from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.query import Query
-from penstock.spark.blobs import blob_schema, read_blobs
-from penstock.spark.bucket import release_parts, with_guests
 from penstock.spark.checkpoint import check_checkpoint
 from penstock.spark.division import divided
 from penstock.spark.kernels import take_distributed
 from penstock.spark.limits import check_limits
-from penstock.spark.packing import PACKED, Packer
 from penstock.spark.processor import COUNTERS, OUTPUT, JoinProcessor, horizon_ms
-from penstock.spark.scratch import place_for
+from penstock.spark.rows.blobs import blob_schema, read_blobs
+from penstock.spark.rows.packing import PACKED, Packer
+from penstock.spark.rows.unpacking import KIND, Unpacker, output_schema
 from penstock.spark.session import prepare_session, shuffle_partitions
-from penstock.spark.share import Share
-from penstock.spark.unpacking import KIND, Unpacker, output_schema
+from penstock.spark.state.bucket import release_parts, with_guests
+from penstock.spark.state.scratch import place_for
+from penstock.spark.state.share import Share
 from penstock.spark.watermarks import (
     declared,
     joins_before,

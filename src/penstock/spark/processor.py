@@ -16,7 +16,7 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.scratch import Place
+from penstock.spark.state.scratch import Place
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,10 @@ import pyarrow as pa
 from penstock.engine.clock import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.blobs import (
+from penstock.spark.bucket_count import BucketCount
+from penstock.spark.kernels import take_distributed
+from penstock.spark.processor import NAMES, StateStore
+from penstock.spark.rows.blobs import (
     RESULT,
     blob_schema,
     read_blob,
@@ -21,13 +24,10 @@ from penstock.spark.blobs import (
     tick_time,
     write_blobs,
 )
-from penstock.spark.bucket import Bucket, Step
-from penstock.spark.bucket_count import BucketCount
-from penstock.spark.hot import HotState, ProcessMemory
-from penstock.spark.kernels import take_distributed
-from penstock.spark.mapped import MappedFiles
-from penstock.spark.processor import NAMES, StateStore
-from penstock.spark.scratch import Place
+from penstock.spark.state.bucket import Bucket, Step
+from penstock.spark.state.hot import HotState, ProcessMemory
+from penstock.spark.state.mapped import MappedFiles
+from penstock.spark.state.scratch import Place
 from penstock.spark.worker_errors import plain_errors
 
 __all__ = ["Task"]

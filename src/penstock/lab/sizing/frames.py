@@ -22,7 +22,7 @@ from penstock.lab.sizing.recording import Recording, Whole, deciding_columns
 from penstock.lab.sizing.sample import KeySample, chosen_sample
 from penstock.lab.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.model.binding import Binding
-from penstock.spark.packing import in_schema
+from penstock.spark.rows.packing import in_schema
 from penstock.spark.session import prepare_session
 from penstock.window_join import WindowJoin
 

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.model.binding import Binding
-from penstock.spark.blobs import RESULT, blob_schema, read_blob
+from penstock.spark.rows.blobs import RESULT, blob_schema, read_blob
 
 __all__ = ["KIND", "Unpacker", "output_schema"]
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.share import Share
+from penstock.spark.state.share import Share
 
 __all__ = ["HotState", "ProcessMemory"]
 

@@ -32,9 +32,9 @@ import pyarrow.compute as pc
 from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.runtime.intake import event_times, fit
-from penstock.spark.blobs import blob_schema, write_blobs
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.kernels import take_distributed
+from penstock.spark.rows.blobs import blob_schema, write_blobs
 from penstock.spark.worker_errors import plain_errors
 from penstock.windows.contents import row_hashes
 from penstock.windows.keys import key_words

@@ -29,17 +29,17 @@ from penstock.model.binding import Binding
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
 from penstock.shedding.shedder import Shedder
-from penstock.spark import segments as sizes
-from penstock.spark.cold import Manifest, Segment, Store
-from penstock.spark.segment_bytes import (
+from penstock.spark.state import segments as sizes
+from penstock.spark.state.cold import Manifest, Segment, Store
+from penstock.spark.state.segment_bytes import (
     numbers_in,
     read_rows,
     tuples_in,
     write_rows,
     write_segment,
 )
-from penstock.spark.segments import Segments
-from penstock.spark.share import Share
+from penstock.spark.state.segments import Segments
+from penstock.spark.state.share import Share
 from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["Survivors"]

@@ -13,7 +13,7 @@ import numpy as np
 from penstock.model.duration import format_us
 from penstock.model.query import Query
 from penstock.model.window import SinceWindow, UnboundedWindow
-from penstock.runtime.why_tuple import Described, Known
+from penstock.runtime.why.tuple import Described, Known
 
 __all__ = ["Told", "told_of_windows"]
 

@@ -25,14 +25,14 @@ from penstock.engine.clock import BEGINNING
 from penstock.errors import SnapshotError
 from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
-from penstock.spark.cold import Manifest, Segment, Store
-from penstock.spark.segment_bytes import (
+from penstock.spark.state.cold import Manifest, Segment, Store
+from penstock.spark.state.segment_bytes import (
     read_flags,
     read_segment,
     write_flags,
     write_segment,
 )
-from penstock.spark.share import Share
+from penstock.spark.state.share import Share
 from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Segments"]

@@ -38,10 +38,10 @@ from penstock.model.window import FOREVER
 from penstock.runtime.intake import event_times
 from penstock.shedding.shedder import Shedder
 from penstock.spark.bucket_count import spread_names
-from penstock.spark.cold import Manifest, Store
-from penstock.spark.hot import HotState
-from penstock.spark.segments import Segments
-from penstock.spark.survivors import Survivors
+from penstock.spark.state.cold import Manifest, Store
+from penstock.spark.state.hot import HotState
+from penstock.spark.state.segments import Segments
+from penstock.spark.state.survivors import Survivors
 
 __all__ = ["Bucket", "Step", "release_parts", "with_guests"]
 

@@ -21,7 +21,7 @@ from penstock.kernels.budget.levels import worths_of
 from penstock.kernels.stats.frequencies import count
 from penstock.model.access import Equal
 from penstock.runtime.metrics import time_text
-from penstock.runtime.why_line import same_values
+from penstock.runtime.why.line import same_values
 from penstock.shedding.saved import save_ghosts
 from penstock.shedding.shedder import Shedder
 from penstock.windows.payload.storage import as_kept
