@@ -24,15 +24,15 @@ from penstock.errors import (
 )
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.limits import Limits
+from penstock.model.predicates.udf import udf
 from penstock.model.stream import Stream
-from penstock.model.udf import udf
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 from penstock.window_join import WindowJoin
 
 if _TYPE_CHECKING:
     from penstock.lab import measures, static
     from penstock.lab.optimum.optimum import Optimum, optimum
-    from penstock.planning.explanation import Explanation
+    from penstock.planning.explain.explanation import Explanation
     from penstock.runtime.estimate import Estimate, estimate
     from penstock.runtime.join import Join
     from penstock.runtime.metrics import Metrics, StreamMetrics
@@ -76,7 +76,7 @@ __all__ = [
 # Names that are imported when they are first asked for: from which module, or that module itself.
 _LATER = {
     "Estimate": "penstock.runtime.estimate",
-    "Explanation": "penstock.planning.explanation",
+    "Explanation": "penstock.planning.explain.explanation",
     "Join": "penstock.runtime.join",
     "Metrics": "penstock.runtime.metrics",
     "Optimum": "penstock.lab.optimum.optimum",

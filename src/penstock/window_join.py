@@ -16,12 +16,12 @@ from penstock.model.binding import Binding
 from penstock.model.limits import Limits
 from penstock.model.plan import Indexes
 from penstock.model.query import Query
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.planning.explanation import Explanation
+    from penstock.planning.explain.explanation import Explanation
     from penstock.planning.weights import Weights
     from penstock.runtime.join import Join
 
@@ -73,7 +73,7 @@ class WindowJoin(Query):
             on this machine when not given, or else 'penstock'.
         """
         from penstock.planning.case import case_of
-        from penstock.planning.explanation import explained
+        from penstock.planning.explain.explanation import explained
         from penstock.spark.partitioning import partitioning
 
         case = case_of(

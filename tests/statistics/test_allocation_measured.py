@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.planning.strategies import FIGURES, STRATEGIES, Figure, gains, outputs, split
+from penstock.lab.papers.strategies import FIGURES, STRATEGIES, Figure, gains, outputs, split
 
 SECOND = 1_000_000
 

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from penstock.model.key_terms import keys_of
-from penstock.model.where import parse_where
+from penstock.model.predicates.key_terms import keys_of
+from penstock.model.predicates.where import parse_where
 from support.oracle import Row, Step, Term
 from support.scenario import Scenario
 from support.strategies import arrivals, batches, other_windows, serving, streams

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.errors import PlanError
-from penstock.planning.strategies import FIGURES, STRATEGIES, Figure, best, gains, outputs, split
+from penstock.lab.papers.strategies import FIGURES, STRATEGIES, Figure, best, gains, outputs, split
 from penstock.shedding.allocation import (
     Allocation,
     allocate_both,

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from penstock.planning.binary import binary_cost
-from penstock.planning.crossover import (
+from penstock.lab.papers.crossover import (
     crossover,
     right_rate_crossover,
     scan_ratio,
     winners,
 )
-from penstock.planning.heuristics import all_orders, compare_orders
+from penstock.lab.papers.heuristics import all_orders, compare_orders
+from penstock.planning.binary import binary_cost
 from penstock.planning.multiway import best_order, multiway_cost, multiway_costing
 
 INDEX = {"H": "hash", "N": "scan", "T": "t_tree", "B": "bplus_tree"}

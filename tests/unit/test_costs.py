@@ -17,14 +17,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import PlanError
-from penstock.planning.binary import binary_breakdown, binary_cost
-from penstock.planning.crossover import (
+from penstock.lab.papers.crossover import (
     crossover,
     right_rate_crossover,
     scan_ratio,
     winners,
 )
-from penstock.planning.heuristics import all_orders, compare_orders, heuristic_order
+from penstock.lab.papers.heuristics import all_orders, compare_orders, heuristic_order
+from penstock.planning.binary import binary_breakdown, binary_cost
 from penstock.planning.memory import expired_kept, memory_bytes
 from penstock.planning.multiway import (
     best_order,

@@ -15,9 +15,9 @@ from typer.testing import CliRunner, Result
 import penstock as ps
 from penstock.cli import app
 from penstock.errors import PlanError
-from penstock.planning.explanation import Explanation
-from penstock.planning.plot import cost_lines
-from penstock.planning.text import as_text, rendered
+from penstock.planning.explain.explanation import Explanation
+from penstock.planning.explain.plot import cost_lines
+from penstock.planning.explain.text import as_text, rendered
 
 QUERY = ps.WindowJoin(
     [ps.Stream("orders", time="at"), ps.Stream("payments", time="at", window="1 hour")],

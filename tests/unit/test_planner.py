@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.errors import PlanError
+from penstock.lab.papers.crossover import winners
 from penstock.model.plan import Index
 from penstock.planning.case import Case, case_of, plan_for
 from penstock.planning.costs import Costing
-from penstock.planning.crossover import winners
+from penstock.planning.explain.rate_shift import rate_shifts
 from penstock.planning.load import load_of
 from penstock.planning.plan_costs import PlanCosts
 from penstock.planning.planner import Choice
-from penstock.planning.rate_shift import rate_shifts
 from penstock.planning.touched import Structure
 from penstock.planning.weights import WEIGHTS, Weight, Weights
 

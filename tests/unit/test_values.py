@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.engine.residual import holds
-from penstock.model.predicate import Arithmetic, Column, Comparison, Constant, Expression, Near
+from penstock.model.predicates.predicate import (
+    Arithmetic,
+    Column,
+    Comparison,
+    Constant,
+    Expression,
+    Near,
+)
 from support.values import Meaningless, Value, calculate, compare, constant
 
 pytestmark = pytest.mark.jit_off

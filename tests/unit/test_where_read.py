@@ -11,9 +11,9 @@ from sqlglot import exp
 
 import penstock as ps
 from penstock.errors import QueryError
-from penstock.model import where as reading
-from penstock.model.predicate import Column, Comparison, Near
-from penstock.model.where import parse_expression, parse_where
+from penstock.model.predicates import where as reading
+from penstock.model.predicates.predicate import Column, Comparison, Near
+from penstock.model.predicates.where import parse_expression, parse_where
 
 STREAMS = ["a", "b"]
 

@@ -23,8 +23,8 @@ from penstock.cli.workload_file import check_writable, read_workload
 from penstock.files.errors import CommandError
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
-from penstock.model.workload import Workload
-from penstock.planning.text import rendered
+from penstock.model.workload.workload import Workload
+from penstock.planning.explain.text import rendered
 from penstock.window_join import WindowJoin
 
 __all__ = ["ExplainRequest", "run_explain"]

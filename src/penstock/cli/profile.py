@@ -20,7 +20,7 @@ from penstock.errors import PlanError
 from penstock.model.duration import format_us
 from penstock.model.query import Query
 from penstock.model.stream import Stream
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 from penstock.runtime.pairs import are_linked
 from penstock.runtime.profile import DistinctValues, Profile, StreamProfile, profile_streams
 from penstock.stats.heavy_keys import SHARE_ERROR

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.files.errors import CommandError
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 
 __all__ = ["StreamOption", "given_workload", "parse_selectivities", "parse_streams"]
 

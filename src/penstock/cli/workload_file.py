@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.errors import PlanError
 from penstock.files.errors import CommandError, first_line
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 
 __all__ = ["check_writable", "read_workload", "write_whole", "write_workload"]
 

@@ -26,7 +26,7 @@ from penstock.engine.whole import Calculation
 from penstock.errors import SchemaError, UdfError
 from penstock.kernels.arena import Flags
 from penstock.model.binding import Binding
-from penstock.model.predicate import (
+from penstock.model.predicates.predicate import (
     Arithmetic,
     Call,
     Column,

@@ -20,9 +20,9 @@ from penstock.engine.residual import evaluated
 from penstock.errors import SchemaError
 from penstock.model.binding import Binding
 from penstock.model.limits import Limits
-from penstock.model.predicate import Expression
+from penstock.model.predicates.predicate import Expression
+from penstock.model.predicates.where import parse_expression
 from penstock.model.query import Query
-from penstock.model.where import parse_expression
 
 __all__ = ["ResultValues"]
 

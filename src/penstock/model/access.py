@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final
 
-from penstock.model.key_terms import chosen_of, classes
-from penstock.model.predicate import (
+from penstock.model.predicates.key_terms import chosen_of, classes
+from penstock.model.predicates.predicate import (
     Arithmetic,
     Comparison,
     Constant,

@@ -15,9 +15,9 @@ from typing import Any, Final
 from penstock.errors import PlanError
 from penstock.model.access import Equal, Word
 from penstock.model.limits import POLICIES, Limits
+from penstock.model.predicates.where import parse_expression
 from penstock.model.query import Query
 from penstock.model.steps import Step, linked_order, steps_of
-from penstock.model.where import parse_expression
 
 __all__ = [
     "DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "check_limits",

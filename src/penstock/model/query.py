@@ -13,13 +13,13 @@ from typing import Any, Final, Self
 
 from penstock.errors import QueryError
 from penstock.model.access import Access, access_paths
-from penstock.model.column_name import split_name
 from penstock.model.duration import Duration, signed_us
-from penstock.model.key_terms import divided, keys_of
-from penstock.model.predicate import Predicate
+from penstock.model.predicates.column_name import split_name
+from penstock.model.predicates.key_terms import divided, keys_of
+from penstock.model.predicates.predicate import Predicate
+from penstock.model.predicates.udf import Udf
+from penstock.model.predicates.where import Where, parse_where
 from penstock.model.stream import Stream
-from penstock.model.udf import Udf
-from penstock.model.where import Where, parse_where
 from penstock.model.window import (
     ArrivalWindow,
     BoundWindow,

@@ -15,7 +15,7 @@ from typing import Final
 
 from penstock.model.query import Query
 from penstock.model.window import RowWindow
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 
 __all__ = ["LARGE_WINDOW", "ROW_BYTES", "SILENT", "USUAL_RATE", "assumed_workload"]
 

@@ -13,7 +13,7 @@ from penstock.errors import PlanError
 from penstock.model.limits import Limits
 from penstock.model.plan import Indexes, Plan
 from penstock.model.query import Query
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 from penstock.planning.assumed import assumed_workload
 from penstock.planning.budget import within
 from penstock.planning.load import Load, load_of

@@ -26,7 +26,7 @@ from penstock.errors import PlanError
 from penstock.model.access import Equal
 from penstock.model.query import Query
 from penstock.model.steps import Step
-from penstock.model.workload import Workload, path_columns
+from penstock.model.workload.workload import Workload, path_columns
 from penstock.planning.assumed import ROW_BYTES, SILENT
 
 __all__ = ["Load", "Shares", "load_of"]

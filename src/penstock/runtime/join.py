@@ -31,7 +31,7 @@ from penstock.model.limits import Memory, parse_memory
 from penstock.model.plan import Plan, check_limits
 from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
-from penstock.model.workload import Workload
+from penstock.model.workload.workload import Workload
 from penstock.runtime import snapshot
 from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows

@@ -18,7 +18,7 @@ import numpy as np
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.errors import StateError
 from penstock.kernels.arena import MUTE, Words
-from penstock.model.workload import Workload, path_columns
+from penstock.model.workload.workload import Workload, path_columns
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.model.window import FOREVER, Window
-from penstock.model.workload import Workload, path_columns
+from penstock.model.workload.workload import Workload, path_columns
 from penstock.runtime.intake import take_in
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
 from penstock.stats.heavy_keys import HeavyKeys

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.model.query import Query
-from penstock.planning.explanation import Partitioning
+from penstock.planning.explain.explanation import Partitioning
 
 __all__ = ["buckets_per_partition", "partitioning", "undivided"]
 

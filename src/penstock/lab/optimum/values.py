@@ -24,8 +24,8 @@ from penstock.lab.optimum.holding import LARGEST_WORTH
 from penstock.lab.optimum.matches import Matches
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.keys import is_text
+from penstock.model.predicates.where import parse_expression
 from penstock.model.query import Query
-from penstock.model.where import parse_expression
 from penstock.windows.payload.storage import as_given, as_kept
 
 __all__ = ["Floats", "Scaled", "Value", "result_values", "scaled"]

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from penstock.engine.residual import holds
 from penstock.model.binding import Binding
-from penstock.model.predicate import Predicate
-from penstock.model.predicate_text import column_text, predicate_text
+from penstock.model.predicates.predicate import Predicate
+from penstock.model.predicates.text import column_text, predicate_text
 from penstock.model.query import Query
 
 __all__ = ["passes_filters", "told_of", "where_columns"]

@@ -18,14 +18,14 @@ from penstock.model.access import Equal, Word
 from penstock.model.duration import Duration, duration_us
 from penstock.model.query import Query
 from penstock.model.window import FOREVER, Window
-from penstock.model.workload_fields import (
+from penstock.model.workload.fields import (
     Range,
     by_pair,
     by_stream,
     distinct_values,
     windows_of,
 )
-from penstock.model.workload_plain import plain_workload, unplain_fields
+from penstock.model.workload.plain import plain_workload, unplain_fields
 
 __all__ = ["Workload", "path_columns"]
 

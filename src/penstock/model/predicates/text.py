@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
-from penstock.model.predicate import Arithmetic, Call, Column, Comparison, Expression, Predicate
+from penstock.model.predicates.predicate import (
+    Arithmetic,
+    Call,
+    Column,
+    Comparison,
+    Expression,
+    Predicate,
+)
 
 __all__ = ["column_text", "predicate_text"]
 

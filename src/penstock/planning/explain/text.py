@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.planning.assumed import ROW_BYTES
-from penstock.planning.rate_shift import FARTHEST, MOST_STREAMS
+from penstock.planning.explain.rate_shift import FARTHEST, MOST_STREAMS
 
 if TYPE_CHECKING:
-    from penstock.planning.explanation import Alternative, Explanation
+    from penstock.planning.explain.explanation import Alternative, Explanation
 
 __all__ = ["as_text", "difference", "rendered", "shown_cost", "shown_ratio"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.model.predicate import Column, Comparison, Predicate
+from penstock.model.predicates.predicate import Column, Comparison, Predicate
 
 __all__ = ["chosen_of", "classes", "divided", "is_equality", "keys_of"]
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final
 from penstock.errors import PlanError
 from penstock.extras import extra
 from penstock.model.plan import Index
+from penstock.planning.explain.rate_shift import rates_at
+from penstock.planning.explain.text import shown_ratio
 from penstock.planning.plan_costs import Indexes, PlanCosts
-from penstock.planning.rate_shift import rates_at
-from penstock.planning.text import shown_ratio
 
 if TYPE_CHECKING:
-    from penstock.planning.explanation import Explanation
+    from penstock.planning.explain.explanation import Explanation
 
 __all__ = ["Lines", "cost_lines", "write_plot"]
 

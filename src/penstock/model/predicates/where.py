@@ -24,7 +24,7 @@ import sqlglot
 from sqlglot import exp
 
 from penstock.errors import QueryError
-from penstock.model.predicate import (
+from penstock.model.predicates.predicate import (
     Arithmetic,
     Column,
     Comparison,
@@ -33,7 +33,7 @@ from penstock.model.predicate import (
     Near,
     Predicate,
 )
-from penstock.model.udf import Udf
+from penstock.model.predicates.udf import Udf
 
 __all__ = ["Where", "parse_expression", "parse_where"]
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 from penstock.planning.budget import tuple_bytes
 from penstock.planning.case import Case
 from penstock.planning.costs import Direction
+from penstock.planning.explain.rate_shift import Turn, rate_shifts
 from penstock.planning.planner import Choice
-from penstock.planning.rate_shift import Turn, rate_shifts
 
 __all__ = ["Alternative", "BudgetShare", "Crossover", "Explanation", "Partitioning", "explained"]
 
@@ -109,7 +109,7 @@ class Explanation:
     choice: Choice = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        from penstock.planning.text import as_text
+        from penstock.planning.explain.text import as_text
 
         return as_text(self)
 
@@ -129,7 +129,7 @@ class Explanation:
     def plot(self, path: str | Path, *, streams: tuple[str, str] | None = None) -> Path:
         """Draw cost against the ratio of the rates of two streams, the first two when not given,
         for all combinations of their indexes, into an HTML file that needs nothing else."""
-        from penstock.planning.plot import write_plot
+        from penstock.planning.explain.plot import write_plot
 
         return write_plot(self, Path(path), streams)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import QueryError
-from penstock.model.column_name import split_name
-from penstock.model.predicate import Call, Column
+from penstock.model.predicates.column_name import split_name
+from penstock.model.predicates.predicate import Call, Column
 
 __all__ = ["Udf", "udf"]
 

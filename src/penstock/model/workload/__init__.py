@@ -1,0 +1,1 @@
+"""What is known of the streams of a query, for a planner."""
