@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.clock import BEGINNING
 from penstock.engine.driver import Driver
 from penstock.engine.words import tuple_words
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.engine.clock import BEGINNING
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan

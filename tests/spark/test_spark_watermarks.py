@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 import penstock as ps
-from penstock.engine.clock import BEGINNING
+from penstock.kernels.sentinels import BEGINNING
 from penstock.spark.idleness import ClockProcessor, ticked
 from support.spark_files import QUERY, SECOND, START, Source, batch, embedded, joined, rows_of, run
 

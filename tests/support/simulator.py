@@ -34,7 +34,7 @@ import numpy as np
 import pyarrow as pa
 
 import penstock as ps
-from penstock.engine.clock import BEGINNING
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount

@@ -10,19 +10,15 @@ never goes back, so a stream that returns behind it is late.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import BEGINNING, END_OF_TIME
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.query import Query
 
 __all__ = ["BEGINNING", "END_OF_TIME", "Clock"]
-
-# Beyond every event time and every event time plus a window, and far from overflow.
-BEGINNING: Final = -(1 << 62)
-END_OF_TIME: Final = 1 << 62
 
 
 class Clock:

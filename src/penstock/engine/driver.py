@@ -26,7 +26,6 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals, guests_of, muted
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import CHUNK_ROWS, chunks
-from penstock.engine.clock import BEGINNING
 from penstock.engine.lost import are_lost, count_lost
 from penstock.engine.padding import padded
 from penstock.engine.result_values import ResultValues
@@ -42,6 +41,7 @@ from penstock.kernels.loop import (
     arrive,
     refill,
 )
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import Window

@@ -15,7 +15,7 @@ import pyarrow as pa
 from penstock.engine.candidates import Candidates
 from penstock.kernels.arena import Flags, Words
 from penstock.kernels.budget import ghosts
-from penstock.kernels.budget.losses import SKIPPED
+from penstock.kernels.sentinels import SKIPPED
 from penstock.model.binding import Binding
 from penstock.windows.payload.column import TooLong
 from penstock.windows.windows import Windows

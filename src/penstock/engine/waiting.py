@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.clock import END_OF_TIME
 from penstock.engine.driver import Driver
 from penstock.engine.sorted_runs import SortedRuns
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import END_OF_TIME
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.windows.identity import Identities

@@ -44,7 +44,6 @@ from penstock.kernels import ring
 from penstock.kernels.arena import State, Words, has_budget, is_plain, record_at, word_at
 from penstock.kernels.budget import ages
 from penstock.kernels.budget.ghosts import charge
-from penstock.kernels.budget.losses import SKIPPED
 from penstock.kernels.budget.serving import drop, has_place, is_counted, is_served, serve
 from penstock.kernels.budget.shed import admit, learn, pass_instant, prepare
 from penstock.kernels.budget.victims import AGE
@@ -52,6 +51,7 @@ from penstock.kernels.index import indexes
 from penstock.kernels.index.bounds import LEAST, MISSING, bounds
 from penstock.kernels.jit import kernel
 from penstock.kernels.links import NOWHERE
+from penstock.kernels.sentinels import SKIPPED
 
 __all__ = [
     "DIRECTORY_FULL",

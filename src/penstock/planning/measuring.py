@@ -21,6 +21,7 @@ import numpy as np
 
 from penstock.kernels.arena import Words
 from penstock.kernels.measured import OWN, fill, locate_all, probe_all, update_all
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.stream import Stream
@@ -33,7 +34,6 @@ _MOST_PROBES: Final = 8192
 _LEAST_PROBES: Final = 16
 _UPDATES: Final = 8192
 _READ: Final = 1 << 20  # records of a scan in one run
-_BEFORE: Final = -(1 << 62)
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Subject:
     def _next(self, count: int) -> Words:
         """The times of so many more tuples, for which there is room."""
         self._now += count
-        self.windows.reserve({OWN: count}, _BEFORE)
+        self.windows.reserve({OWN: count}, BEGINNING)
         return np.arange(self._now - count, self._now)
 
     def _fill(self, keys: Words) -> None:

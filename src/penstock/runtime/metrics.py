@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from penstock.engine.clock import BEGINNING, END_OF_TIME
+from penstock.kernels.sentinels import BEGINNING, END_OF_TIME
 from penstock.runtime.amount import amount
 
 __all__ = ["Frozen", "Metrics", "StreamMetrics", "shown_watermark", "time_text"]

@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
-from penstock.engine.clock import BEGINNING
 from penstock.engine.release import Released, release
 from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.query import Query

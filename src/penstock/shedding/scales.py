@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from penstock.kernels.budget.records import NO_LIMIT
+from penstock.kernels.sentinels import NO_LIMIT
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.kernels.arena import Words
-from penstock.kernels.budget.records import NO_LIMIT
+from penstock.kernels.sentinels import BEGINNING, NO_LIMIT
 from penstock.model.limits import Limits
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
@@ -44,7 +44,7 @@ class Service:
         self.windows = windows
         self._looked_at = -1
         self.limit(limits)
-        windows.state.budget["credited_at"] = windows.state.budget["began"] = -(1 << 62)
+        windows.state.budget["credited_at"] = windows.state.budget["began"] = BEGINNING
         windows.state.shares["chance"] = 1.0
 
     def limit(self, limits: Limits) -> None:

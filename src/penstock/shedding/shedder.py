@@ -18,9 +18,9 @@ import numpy.typing as npt
 from penstock.errors import PlanError
 from penstock.kernels import ring
 from penstock.kernels.arena import Words
-from penstock.kernels.budget.records import NO_LIMIT
 from penstock.kernels.budget.shed import level_anew, shed
 from penstock.kernels.budget.victims import KINDS
+from penstock.kernels.sentinels import BEGINNING, NO_LIMIT
 from penstock.model.binding import Binding
 from penstock.model.limits import BY_WORTH, Limits, Memory
 from penstock.model.query import Query
@@ -64,7 +64,7 @@ class Shedder:
         budget.random = budget.sampling = _mixed(limits.seed)
         budget.seed = _mixed(limits.seed + 1)
         budget.threshold = budget.uniform = budget.growth = budget.shrink = budget.sign = 1.0
-        budget.grown_at = budget.instant = budget.newest = -(1 << 62)
+        budget.grown_at = budget.instant = budget.newest = BEGINNING
         budget.stays = limits.memory.is_limited and limits.shed == "expected_life"
         budget.stops = query.how == "semi"
         budget.learns = self.goes_by_worth

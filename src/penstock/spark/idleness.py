@@ -29,8 +29,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from penstock.engine.clock import BEGINNING, Clock
+from penstock.engine.clock import Clock
 from penstock.errors import SnapshotError
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.runtime.envelope import seal, unseal

@@ -22,10 +22,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.engine.clock import BEGINNING, END_OF_TIME
 from penstock.engine.release import alone_in
 from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError, SchemaError
+from penstock.kernels.sentinels import BEGINNING, END_OF_TIME
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan

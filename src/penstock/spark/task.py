@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 import pyarrow as pa
 
-from penstock.engine.clock import BEGINNING
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from penstock.errors import SchemaError
 from penstock.kernels.arena import Flags, Words
-from penstock.kernels.index.bounds import MISSING, in_order, read_prefixes
+from penstock.kernels.index.bounds import MAGNITUDE, MISSING, SIGN, read_prefixes
 from penstock.model.keys import is_text
 from penstock.windows.payload.storage import decoded
 
@@ -37,7 +37,8 @@ def order_words(array: pa.Array, what: str) -> tuple[Words, Flags | None]:
         nan = np.isnan(floats)
         if nan.any():
             present = ~nan if present is None else present & ~nan
-        words = in_order(floats.view(np.int64))
+        bits = floats.view(np.int64)
+        words = bits ^ ((bits >> SIGN) & MAGNITUDE)
     if present is not None:
         words = np.where(present, words, MISSING)
     return words, present

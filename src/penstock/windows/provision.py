@@ -17,11 +17,11 @@ from penstock.kernels.budget.records import (
     ENTRY_WORDS,
     GROUPS,
     LEVELS,
-    NO_LIMIT,
     NOTE_WORDS,
     QUEUE_WORDS,
 )
 from penstock.kernels.links import LINK_MASK
+from penstock.kernels.sentinels import NO_LIMIT
 from penstock.model.access import Equal
 from penstock.model.limits import BY_WORTH, LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan

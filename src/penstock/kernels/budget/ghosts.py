@@ -28,7 +28,6 @@ from penstock.kernels.arena import (
 from penstock.kernels.budget import queue
 from penstock.kernels.budget.losses import (
     CODES_AN_OCTAVE,
-    SKIPPED,
     chance_of,
     code_now,
     count,
@@ -40,6 +39,7 @@ from penstock.kernels.budget.records import ENTRY_WORDS, NOTE_WORDS
 from penstock.kernels.budget.worth import level_now
 from penstock.kernels.index import indexes
 from penstock.kernels.jit import kernel
+from penstock.kernels.sentinels import BEGINNING, SKIPPED
 
 __all__ = [
     "chances",
@@ -261,4 +261,4 @@ def thin(state: State) -> None:
                 of = _lot_of(state, ghosts - state.join[0].streams, sequence)
                 if of >= chance_of(lower):
                     ring.bury(state, ghosts, sequence)
-        ring.expire(state, ghosts, -(1 << 62))  # holes at the tail
+        ring.expire(state, ghosts, BEGINNING)  # holes at the tail

@@ -33,13 +33,9 @@ from penstock.kernels.budget.records import GROUPS
 from penstock.kernels.jit import kernel
 
 __all__ = [
-    "CODES_AN_OCTAVE", "SKIPPED", "chance", "chance_of", "code_now", "count", "count_met", "lot",
+    "CODES_AN_OCTAVE", "chance", "chance_of", "code_now", "count", "count_met", "lot",
     "spread",
 ]  # fmt: skip
-
-# Added to the sequence number of an arrival that should not have looked for partners, in a
-# combination that it found.
-SKIPPED: Final = 1 << 61
 
 _CODES: Final = 1 << 16  # of chances, down to 2 to the power of -32
 CODES_AN_OCTAVE: Final = 2048.0

@@ -28,10 +28,8 @@ import numpy as np
 
 __all__ = [
     "AGES", "BUDGET", "BY_KEY", "BY_ORDER", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS",
-    "NO_LIMIT", "QUEUE_WORDS", "SHARE", "TABLE",
+    "QUEUE_WORDS", "SHARE", "TABLE",
 ]  # fmt: skip
-
-NO_LIMIT: Final = 1 << 62
 
 LEVELS: Final = 1024
 _BITS: Final = LEVELS // 64

@@ -20,9 +20,10 @@ from typing import Final
 from penstock.kernels import ring
 from penstock.kernels.arena import UNPROBED, State, record_at
 from penstock.kernels.budget.ghosts import has_room, lay
-from penstock.kernels.budget.losses import SKIPPED, lot
+from penstock.kernels.budget.losses import lot
 from penstock.kernels.budget.records import ENTRY_WORDS
 from penstock.kernels.jit import kernel
+from penstock.kernels.sentinels import BEGINNING, SKIPPED
 
 __all__ = ["drop", "earn", "has_place", "is_counted", "is_served", "serve"]
 
@@ -38,7 +39,7 @@ def earn(state: State) -> None:
         return
     second = budget.service_rate * _SECOND_US
     passed = float(budget.newest - budget.credited_at)
-    if budget.credited_at == -(1 << 62):
+    if budget.credited_at == BEGINNING:
         budget.credit = max(1.0, second)
     else:
         budget.credit = min(max(_FEW, second), budget.credit + passed * budget.service_rate)

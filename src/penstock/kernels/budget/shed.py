@@ -18,6 +18,7 @@ from penstock.kernels.budget.victims import AGE, victim
 from penstock.kernels.budget.worth import first_level, level_now
 from penstock.kernels.index import indexes
 from penstock.kernels.jit import kernel
+from penstock.kernels.sentinels import BEGINNING
 from penstock.kernels.stats import tables
 
 __all__ = ["admit", "learn", "level_anew", "pass_instant", "prepare", "shed"]
@@ -100,7 +101,7 @@ def shed(state: State) -> bool:
             state.budget[0].random = random  # the same victim the next time
             return False
         ring.bury(state, number, sequence)
-        ring.expire(state, number, -(1 << 62))  # holes at the tail
+        ring.expire(state, number, BEGINNING)  # holes at the tail
         state.shares[number].shed += 1
 
 
@@ -112,7 +113,7 @@ def pass_instant(state: State, now: int) -> bool:
     budget = state.budget[0]
     budget.instant = now
     budget.newest = max(budget.newest, now)
-    budget.began = now if budget.began == -(1 << 62) else budget.began
+    budget.began = now if budget.began == BEGINNING else budget.began
     earn(state)
     tables.pass_time(state, now)
     if budget.policy == AGE:

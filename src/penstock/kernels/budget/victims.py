@@ -25,6 +25,7 @@ from penstock.kernels.budget.records import LEVELS
 from penstock.kernels.budget.worth import level_now
 from penstock.kernels.jit import kernel
 from penstock.kernels.links import NOWHERE
+from penstock.kernels.sentinels import BEGINNING
 from penstock.kernels.stats.tables import draw
 
 __all__ = ["AGE", "KINDS", "victim"]
@@ -71,7 +72,7 @@ def _cheapest(state: State, number: int) -> tuple[int, float]:
     if window.live == 0:
         return NOWHERE, 0.0
     if policy == OLDEST:
-        ring.expire(state, number, -(1 << 62))  # holes at the tail, where matched tuples went
+        ring.expire(state, number, BEGINNING)  # holes at the tail, where matched tuples went
         return window.tail, 0.0
     if policy == AGE:
         return ages.cheapest(state, number)

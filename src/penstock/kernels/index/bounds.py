@@ -19,8 +19,8 @@ from penstock.kernels.arena import Words
 from penstock.kernels.jit import kernel
 
 __all__ = [
-    "AT_LEAST", "AT_MOST", "EQUAL", "GREATEST", "LEAST", "MISSING", "NEAR", "OPS", "SAME",
-    "bounds", "in_order", "read_prefixes",
+    "AT_LEAST", "AT_MOST", "EQUAL", "GREATEST", "LEAST", "MAGNITUDE", "MISSING", "NEAR", "OPS",
+    "SAME", "SIGN", "bounds", "read_prefixes",
 ]  # fmt: skip
 
 MISSING: Final = (1 << 63) - 1
@@ -37,8 +37,8 @@ OPS: Final = {"=": EQUAL, "same": SAME, "at least": AT_LEAST, "at most": AT_MOST
 
 _SLACK: Final = 16  # words: decimals become floats with an error of a few
 _ERROR: Final = 2.0**-49  # of a difference, as a share of what it is made of
-_SIGN: Final = 63
-_MAGNITUDE: Final = (1 << 63) - 1
+SIGN: Final = 63
+MAGNITUDE: Final = (1 << 63) - 1
 
 
 @kernel
@@ -52,9 +52,9 @@ def _raised(word: Any) -> Any:
 
 
 @kernel
-def in_order(bits: Any) -> Any:
+def _turned(bits: Any) -> Any:
     """The bits of a float as its word, and back."""
-    return bits ^ ((bits >> _SIGN) & _MAGNITUDE)
+    return bits ^ ((bits >> SIGN) & MAGNITUDE)
 
 
 @kernel
@@ -66,12 +66,12 @@ def bounds(word: Any, op: int, epsilon: float, shift: float) -> tuple[Any, Any]:
         return GREATEST, LEAST
     least = greatest = word
     if op == NEAR or shift != 0.0:
-        value = np.int64(in_order(word)).view(np.float64)
+        value = np.int64(_turned(word)).view(np.float64)
         width = epsilon + (abs(value) + abs(shift) + epsilon) * _ERROR
         if not width < np.inf:
             return LEAST, GREATEST
         low, high = np.float64(value + shift - width), np.float64(value + shift + width)
-        least, greatest = in_order(low.view(np.int64)), in_order(high.view(np.int64))
+        least, greatest = _turned(low.view(np.int64)), _turned(high.view(np.int64))
     if op == AT_LEAST:
         return _lowered(least), GREATEST
     if op == AT_MOST:

@@ -24,6 +24,7 @@ import numpy as np
 from penstock.kernels.arena import State, Words
 from penstock.kernels.budget.records import BY_KEY, BY_ORDER
 from penstock.kernels.jit import kernel
+from penstock.kernels.sentinels import BEGINNING
 from penstock.kernels.stats import frequencies, sample
 
 __all__ = ["BY_KEY", "BY_ORDER", "draw", "give", "learn", "pass_time", "prepare", "rate", "wait"]
@@ -58,7 +59,7 @@ def pass_time(state: State, now: int) -> None:
     passed = now - budget.grown_at
     if passed < max(budget.half_life // _STEPS, 1):
         return
-    if budget.grown_at > -(1 << 61):  # there was something before
+    if budget.grown_at > BEGINNING:  # there was something before
         budget.growth *= 2.0 ** min(passed / budget.half_life, 100.0)
     budget.grown_at = now
     if budget.growth > _LARGEST:

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
-from penstock.engine.clock import BEGINNING
 from penstock.engine.release import release
 from penstock.errors import InputError, PlanError
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import BEGINNING
 from penstock.lab.sizing.need import Entering, Need
 from penstock.lab.sizing.sample import (
     GROUPS,

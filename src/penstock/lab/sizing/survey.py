@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.clock import BEGINNING
 from penstock.engine.release import release
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import BEGINNING
 from penstock.lab.sizing.need import Entering, Need, most_live
 from penstock.model.binding import Binding
 from penstock.model.query import Query

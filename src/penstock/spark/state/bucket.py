@@ -29,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.clock import BEGINNING
 from penstock.engine.release import Released, alone_in, release
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER

@@ -16,8 +16,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-from penstock.engine.clock import BEGINNING
 from penstock.errors import SchemaError, SnapshotError
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.envelope import seal, unseal

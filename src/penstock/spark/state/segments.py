@@ -21,9 +21,9 @@ from typing import Final
 import numpy as np
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.clock import BEGINNING
 from penstock.errors import SnapshotError
 from penstock.kernels.arena import Words
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.spark.state.cold import Manifest, Segment, Store
 from penstock.spark.state.segment_bytes import (
