@@ -54,7 +54,7 @@ FAMILIES = (
     Family("agreement", (70, 100, 1800), parts=(1, 1, 4)),
     Family("recovery", (50, 500, 1200), parts=(1, 2, 4)),
     # Tests marked jit_off once more without the JIT, so that coverage sees the kernels.
-    Family("without the JIT", (0, 300, 900), parts=(0, 2, 4), jit=False),
+    Family("without the JIT", (0, 400, 900), parts=(0, 2, 4), jit=False),
 )
 COMPILED_FIRST = ("by order", "by a key")
 EMBEDDED = ("unit", "answer", "agreement", "statistics")
