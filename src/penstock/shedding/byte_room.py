@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from penstock.kernels.index.directory import directory_size
+from penstock.windows.footprint import ring_size
 from penstock.windows.windows import Windows
 
 __all__ = ["FEW_GHOSTS", "ByteRoom", "Fitting"]
@@ -46,9 +47,9 @@ class ByteRoom:
     def __init__(self, windows: Windows) -> None:
         self.windows = windows
         self.has_shed = False
-        self._in_arena = [windows.slot_bytes(each) for each in range(windows.count)]
-        self._entry = windows.entry_bytes
-        self._fixed = windows.fixed_bytes + _SPARE_BYTES
+        self._in_arena = [windows.footprint.slot_bytes(each) for each in range(windows.count)]
+        self._entry = windows.footprint.entry_bytes
+        self._fixed = windows.footprint.fixed_bytes + _SPARE_BYTES
         self._last = Fitting(0, 0)
 
     def fitting(self, limit: int, coming: Mapping[int, int]) -> Fitting:
@@ -63,7 +64,7 @@ class ByteRoom:
                 zip(self._in_arena, windows.payloads, strict=True)
             )
         ]
-        held, keys = sum(live), windows.live_keys.values()
+        held, keys = sum(live), windows.footprint.live_keys.values()
         ahead = [coming.get(number, 0) for number in range(streams)]
         # Before any tuple came they are taken to be divided as the chunk is.
         parts = _parts(live[:streams] if sum(live[:streams]) else ahead)
@@ -71,17 +72,17 @@ class ByteRoom:
 
         def directories(count: int) -> float:
             distinct = (known * count // held if held else count for known in keys)
-            return self._entry * sum(windows.directory_size(each) for each in distinct)
+            return self._entry * sum(windows.footprint.directory_size(each) for each in distinct)
 
         def tuples(rows: int) -> float:
             return sum(
-                slot * windows.ring_size(int(rows * part) + more)
+                slot * ring_size(int(rows * part) + more)
                 for slot, part, more in zip(slots, parts, ahead, strict=False)
             )
 
         def ghosts(count: int) -> float:
             return sum(
-                slot * windows.ring_size(int(count * part) + 1)
+                slot * ring_size(int(count * part) + 1)
                 for slot, part in zip(slots[streams:], of_ghosts, strict=True)
             )
 
@@ -120,14 +121,14 @@ class ByteRoom:
         windows = self.windows
         coming = ahead + [0] * (windows.count - len(ahead))
         rings = self._fixed + sum(
-            slot * windows.ring_size(count + more)
+            slot * ring_size(count + more)
             for slot, count, more in zip(slots, live, coming, strict=True)
         )
         held, more = sum(live), sum(ahead)
         entries = (limit - rings) / self._entry
         keys = {
             number: known + (known * more // held if held else more)
-            for number, known in windows.live_keys.items()
+            for number, known in windows.footprint.live_keys.items()
         }
         needed = sum(directory_size(each, tight=True) for each in keys.values())
         if needed > entries:

@@ -94,7 +94,7 @@ class Shedder:
         """Refuse a limit that not even a join without tuples keeps."""
         if memory.bytes is None:
             return
-        needed = self.windows.least_bytes + self._least_payload(binding or self._binding)
+        needed = self.windows.footprint.least_bytes + self._least_payload(binding or self._binding)
         if memory.bytes < needed:
             raise PlanError(
                 f"memory={memory.bytes:,} bytes is too little: the join takes {needed:,} without "
@@ -104,7 +104,7 @@ class Shedder:
     def _least_payload(self, binding: Binding | None) -> int:
         schemas = () if binding is None else binding.schemas
         return sum(
-            self.windows.least_payload(schema, names)
+            self.windows.footprint.least_payload(schema, names)
             for stream, schema in enumerate(schemas)
             if binding is not None and schema is not None
             for names in (binding.kept[stream], self.ghosts.columns(binding, stream))
@@ -125,7 +125,7 @@ class Shedder:
         limit = self.limits.memory.bytes
         if limit is None:
             return None
-        needed = self.windows.least_bytes + self._least_payload(self._binding)
+        needed = self.windows.footprint.least_bytes + self._least_payload(self._binding)
         return max(min(limit // _LATE_PART, limit - needed), 0)
 
     @property
@@ -153,7 +153,7 @@ class Shedder:
             return _MOST_CHUNK
         if memory.rows is not None:
             return min(max(memory.rows // 2, _LEAST_CHUNK), _MOST_CHUNK)
-        row = self.windows.bytes_per_row
+        row = self.windows.footprint.bytes_per_row
         return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), _MOST_CHUNK))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
@@ -253,7 +253,7 @@ class Shedder:
         live = [self.windows.live(number) for number in range(self._streams)]
         # What a tuple takes of a stream's part; of one without a part, more than there can be.
         widths = [
-            self.windows.row_bytes(number) / part if part else inf
+            self.windows.footprint.row_bytes(number) / part if part else inf
             for number, part in enumerate(self._parts)
         ]
         least, most = 0.0, max((n * w for n, w in zip(live, widths, strict=True) if w < inf))

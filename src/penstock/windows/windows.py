@@ -12,13 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
-from penstock.errors import StateError
 from penstock.kernels import moves, ring
 from penstock.kernels.arena import (
     MET,
-    RECORD,
     UNPROBED,
     WINDOW,
     State,
@@ -31,18 +28,15 @@ from penstock.kernels.index import directory, indexes
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window
+from penstock.windows.footprint import SMALLEST_RING, Footprint, ring_size
 from penstock.windows.layout import Layout
-from penstock.windows.memory import Heap, Memory
+from penstock.windows.memory import Memory
 from penstock.windows.paths import Paths
 from penstock.windows.payload.payload import Payload
 from penstock.windows.provision import provision
 
 __all__ = ["Windows"]
 
-_SMALLEST_RING: Final = 64
-_LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
-_WORD: Final = 8
-_UNIT_RING: Final = 1 << 12  # by which is measured what a place of a ring takes
 _SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
 # Of the live keys, as how many a tight directory has room for beside them, and at least.
 _SPARE_PART: Final = 8
@@ -61,16 +55,16 @@ class Windows:
         self.has_ghosts = self.provision is not None and self.provision.has_ghosts
         self.has_groups = self.provision is not None and self.provision.has_groups
         self.streams = len(query.streams)
-        self._paths = Paths(query.access, plan, self.has_ghosts)
-        self._layout = Layout(self._paths, self.provision, self.streams)
-        count = self._paths.shape.windows
+        self.paths = Paths(query.access, plan, self.has_ghosts)
+        self.layout = Layout(self.paths, self.provision, self.streams)
+        count = self.paths.shape.windows
         self.payloads: list[Payload | None] = [None] * count
         self.moves = [0] * count  # how often tuples got new sequence numbers, or ends
-        self._sizes = [_SMALLEST_RING] * count
-        sizes = [directory.directory_size(1) if each else 0 for each in self._paths.hashed]
+        self._sizes = [SMALLEST_RING] * count
+        sizes = [directory.directory_size(1) if each else 0 for each in self.paths.hashed]
         self.is_tight = plan.limits is not None and plan.limits.memory.bytes is not None
         self.most_keys: dict[int, int] = {}  # that tight directories may be made for
-        self._use(self._layout.allocate(memory, sizes, self._sizes))
+        self._use(self.layout.allocate(memory, sizes, self._sizes))
         windows = self.state.windows
         for number in range(count):
             window = query.windows[number % self.streams]  # ghosts leave when tuples would
@@ -192,74 +186,16 @@ class Windows:
         return sum(payload.nbytes for payload in self.payloads if payload is not None)
 
     @property
-    def least_bytes(self) -> int:
-        """What rings and indexes take when nothing is in them any more."""
-        smallest = self.directory_size(0)
-        directories = [smallest if each else 0 for each in self._paths.hashed]
-        return self._layout.places(directories, [_SMALLEST_RING] * len(self._sizes)).end
-
-    def least_payload(self, schema: pa.Schema, names: Sequence[str]) -> int:
-        """What columns take without a row; any of them may come to have nulls."""
-        empty = Payload(schema, names, _SMALLEST_RING, Heap())
-        return empty.nbytes + _SMALLEST_RING * len(names)
-
-    @property
-    def bytes_per_row(self) -> int:
-        """About what a tuple takes, of the stream whose tuples take most."""
-        return max(self.row_bytes(number) for number in range(len(self._sizes)))
-
-    def row_bytes(self, number: int) -> int:
-        """About what a tuple of a window takes."""
-        entry = 2 * _WORD * int(directory.entry_words(len(self._sizes)))
-        records = int(self.state.windows["words"][number]) * RECORD.itemsize
-        payload = self.payloads[number]
-        return records + entry + (0 if payload is None else payload.nbytes // self._sizes[number])
-
-    # What sizes take, for who plans them.
+    def footprint(self) -> Footprint:
+        """What they take of memory, or would take."""
+        return Footprint(self)  # not kept: nothing in a cycle is freed at once
 
     @property
     def count(self) -> int:
         """How many windows there are, with those of ghosts."""
         return len(self._sizes)
 
-    @property
-    def entry_bytes(self) -> int:
-        """What an entry of a directory takes."""
-        return _WORD * int(directory.entry_words(self.count))
-
-    @property
-    def fixed_bytes(self) -> int:
-        """What takes no more room when there are more tuples."""
-        slots = sum(self.slot_bytes(each) for each in range(self.count))
-        sizes = [_UNIT_RING] * self.count
-        return self._layout.places([0] * len(self._paths.hashed), sizes).end - _UNIT_RING * slots
-
-    def slot_bytes(self, number: int) -> int:
-        """What a place in a window's ring takes in the arena."""
-        sizes = [_UNIT_RING] * self.count
-        none = [0] * len(self._paths.hashed)
-        before = self._layout.places(none, sizes).end
-        sizes[number] *= 2
-        return -(-(self._layout.places(none, sizes).end - before) // _UNIT_RING)
-
-    @property
-    def live_keys(self) -> dict[int, int]:
-        """How many keys of each directory have a tuple or a ghost."""
-        return {
-            number: int(directory.live_keys(self.state, number))
-            for number, is_hashed in enumerate(self._paths.hashed)
-            if is_hashed
-        }
-
-    def ring_size(self, rows: int) -> int:
-        """The positions of a ring for so many tuples."""
-        return _ring_size(rows)
-
-    def directory_size(self, live: int) -> int:
-        """The entries of a directory that is made for so many live keys."""
-        return directory.directory_size(self._keys_for(live), tight=self.is_tight)
-
-    def _keys_for(self, live: int, number: int = -1) -> int:
+    def keys_for(self, live: int, number: int = -1) -> int:
         """How many keys a directory has room for where so many are live: the more, the less often
         it is made anew, without the keys that have gone."""
         if self.is_tight:
@@ -267,8 +203,8 @@ class Windows:
             least = live + live // _LEAST_SPARE_PART + _SPARE_KEYS
             return max(min(wanted, self.most_keys.get(number, wanted)), least)
         if self.provision is not None:
-            return live + live // 2 + _SMALLEST_RING
-        return 2 * live + _SMALLEST_RING // 4
+            return live + live // 2 + SMALLEST_RING
+        return 2 * live + SMALLEST_RING // 4
 
     # Making room.
 
@@ -301,7 +237,7 @@ class Windows:
         sizes, moved = self._sizes_for(rows, watermark)
         if not moved:
             return self.state_bytes + self.payload_bytes
-        arena = self._layout.places(self.state.directories["places"].tolist(), sizes)
+        arena = self.layout.places(self.state.directories["places"].tolist(), sizes)
         return arena.end + sum(
             payload.nbytes * new // old
             for payload, old, new in zip(self.payloads, self._sizes, sizes, strict=True)
@@ -331,7 +267,7 @@ class Windows:
                 # moving again only after a share of it has arrived.
                 share = self._live_in_all() // _SHARE
                 needed = needed if self.is_tight else max(needed + needed // 2, share)
-            sizes[number] = max(sizes[number], _ring_size(needed))
+            sizes[number] = max(sizes[number], ring_size(needed))
             moved.append(number)
         return sizes, moved
 
@@ -360,7 +296,7 @@ class Windows:
         # that is nearly all.
         copied = 0 if self.is_tight else sum(self._sizes)
         sizes = self._directory_sizes(copied // _SHARE)
-        new = self._layout.with_directories(self.memory, self.state, sizes, self._sizes)
+        new = self.layout.with_directories(self.memory, self.state, sizes, self._sizes)
         moves.index_anew(new)
         self._use(new)
 
@@ -373,14 +309,14 @@ class Windows:
         for number, size in enumerate(sizes):
             tail, head = self.tail_and_head(number)
             if size > _LEAST_SHRUNK and 8 * (head - tail) < size:
-                sizes[number] = max(_ring_size(2 * (head - tail)), _LEAST_SHRUNK)
+                sizes[number] = max(ring_size(2 * (head - tail)), _LEAST_SHRUNK)
                 moved.append(number)
         if moved:
             self._rebuild(self._directory_sizes(), sizes, moved)
 
     def close_ranks(self) -> None:
         """Give back all that is not needed to hold what is there."""
-        sizes = [_ring_size(self.live(number)) for number in range(len(self._sizes))]
+        sizes = [ring_size(self.live(number)) for number in range(len(self._sizes))]
         self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
 
     def give_back(self) -> None:
@@ -394,8 +330,8 @@ class Windows:
     def _directory_sizes(self, least: int = 0) -> list[int]:
         """Room for the live keys and as many again, and for a share of what a rebuild moves."""
         sizes = []
-        for number, is_hashed in enumerate(self._paths.hashed):
-            keys = self._keys_for(int(directory.live_keys(self.state, number)), number)
+        for number, is_hashed in enumerate(self.paths.hashed):
+            keys = self.keys_for(int(directory.live_keys(self.state, number)), number)
             share = 0 if self.is_tight else self._live_in_all() // _SHARE
             size = directory.directory_size(max(keys, least, share), tight=self.is_tight)
             sizes.append(size if is_hashed else 0)
@@ -411,7 +347,7 @@ class Windows:
     ) -> None:
         """Move everything to a new arena; the tuples of `moved` windows close ranks."""
         old = self.state
-        new = self._layout.allocate(self.memory, directory_sizes, sizes)
+        new = self.layout.allocate(self.memory, directory_sizes, sizes)
         for field in WINDOW.names or ():
             if field not in ("ring", "mask"):
                 new.windows[field] = old.windows[field]
@@ -448,16 +384,7 @@ class Windows:
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Be what was dumped, on its buffers; the payloads are those of the same streams."""
         self._sizes = list(dumped["sizes"])
-        self._use(view(dumped["arena"], self._paths.shape))
+        self._use(view(dumped["arena"], self.paths.shape))
         for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):
             if payload is not None:
                 payload.load(of_payload)
-
-
-def _ring_size(rows: int) -> int:
-    if rows > _LARGEST_RING:
-        raise StateError(
-            f"a window can hold {_LARGEST_RING:,} tuples, and {rows:,} are needed; "
-            "shorten the window, or spread the join over more partitions"
-        )
-    return 1 << max(rows - 1, _SMALLEST_RING - 1).bit_length()
