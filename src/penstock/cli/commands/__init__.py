@@ -1,0 +1,1 @@
+"""The commands as typer sees them: one file each, with its options."""
