@@ -169,13 +169,29 @@ def test_batches_do_not_change_the_answer(tmp_path: Path, batch_rows: int) -> No
     assert pairs(read(out), "a", "b") == expected(stream(300, 1), stream(200, 2, 1.5), 30, 30)
 
 
-def test_each_side_has_its_own_options(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        (
+            "--left-time",
+            "at",
+            "--right-time",
+            "ts",
+            "--left-window",
+            "10 s",
+            "--right-window",
+            "0 s",
+        ),
+        ("--time", "at", "--time", "ts", "--within", "10 s", "--within", "0 s"),
+    ],
+    ids=["by side", "in their order"],
+)
+def test_each_side_has_its_own_options(tmp_path: Path, options: tuple[str, ...]) -> None:
     left = write(tmp_path / "a.csv", stream(200, 1).rename_columns(["at", "user", "id"]))
     right = write(tmp_path / "b.jsonl", stream(200, 2))
     out = tmp_path / "out.arrow"
     result = run(
-        *("join", left, right, "--on", "user=k", "--left-time", "at", "--right-time", "ts"),
-        *("--left-window", "10 seconds", "--right-window", "0 seconds"),
+        *("join", left, right, "--on", "user=k", *options),
         *("--left-index", "buckets(8)", "--right-index", "scan", "--names", "x, y"),
         *("-o", out, "--quiet"),
     )

@@ -18,11 +18,12 @@ __all__ = [
 Names = Sequence[str]
 
 
-def both_sides(both: str | None, left: str | None, right: str | None, option: str) -> list[str]:
-    """The value of an option for each side, its own or the one for both."""
+def both_sides(given: Names, left: str | None, right: str | None, option: str) -> list[str]:
+    """The value of an option for each side: its own, or that given for both or for each."""
+    shared: Sequence[str | None] = for_each_file(given, 2, option) if given else (None, None)
     values = []
-    for side, own in (("left", left), ("right", right)):
-        value = both if own is None else own
+    for side, own, common in (("left", left, shared[0]), ("right", right, shared[1])):
+        value = common if own is None else own
         if value is None:
             meant = "window" if option == "within" else option
             raise CommandError(

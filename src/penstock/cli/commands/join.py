@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
+from penstock.cli.options import Times
 from penstock.cli.request import both_sides, key_columns, memory_limits, stream_names
 from penstock.cli.views.display import failures_shown
 from penstock.model.limits import POLICIES
@@ -41,9 +42,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Key column of the right file. Repeatable."),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Event-time column of both files.")
-    ] = None,
+    time: Times = None,
     left_time: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Event-time column, left.")
     ] = None,
@@ -51,8 +50,10 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         str | None, typer.Option(metavar="COLUMN", help="Event-time column, right.")
     ] = None,
     within: Annotated[
-        str | None,
-        typer.Option(metavar="LENGTH", help="How far apart rows may be, such as '10 minutes'."),
+        list[str] | None,
+        typer.Option(
+            metavar="WINDOW", help="Window, such as '10 minutes', of all files or once for each."
+        ),
     ] = None,
     left_window: Annotated[
         str | None, typer.Option(metavar="LENGTH", help="How long a left row waits for right ones.")
@@ -141,8 +142,8 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                         (left, right),
                         stream_names((left, right), names),
                         key_columns(on or (), left_on or (), right_on or ()),
-                        both_sides(time, left_time, right_time, "time"),
-                        both_sides(within, left_window, right_window, "within"),
+                        both_sides(time or (), left_time, right_time, "time"),
+                        both_sides(within or (), left_window, right_window, "within"),
                         (left_index, right_index),
                         strict=True,
                     )
