@@ -33,13 +33,13 @@ from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
 from penstock.model.workload.workload import Workload
 from penstock.runtime import snapshot
+from penstock.runtime.counted import metrics_of
 from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows
-from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
+from penstock.runtime.metrics import Metrics
 from penstock.runtime.observed import Recent, observed_workload
 from penstock.runtime.one_call import one_at_a_time
 from penstock.runtime.why.why import Why, explain_tuples
-from penstock.shedding.ledger import Loss, loss_of
 from penstock.windows.payload.storage import check_keepable
 
 __all__ = ["Join"]
@@ -308,41 +308,7 @@ class Join:
     @one_at_a_time
     def metrics(self) -> Metrics:
         """Counters of this moment."""
-        driver = self.driver
-        shedder = driver.shedder
-        loss = Loss() if shedder is None else loss_of(shedder, driver.produced)
-        streams = {
-            name: StreamMetrics(
-                arrived=self.counts[number].arrived,
-                keyless=self.counts[number].keyless,
-                filtered=self.counts[number].filtered,
-                waiting=self.waiting.rows(number),
-                late=self.counts[number].late,
-                late_forgotten=self.counts[number].late_forgotten,
-                jumps=self.counts[number].jumps,
-                live=driver.windows.live(number),
-                expired=driver.windows.expired(number),
-                watermark=shown_watermark(self.clock.watermarks[number]),
-                shed=0 if shedder is None else int(shedder.losses.shed[number]),
-                unprobed=0 if shedder is None else int(shedder.losses.unprobed[number]),
-                lost=loss.by_stream[number] if loss.by_stream else 0,
-            )
-            for number, name in enumerate(self.query.names)
-        }
-        return Metrics(
-            produced=driver.produced,
-            late=sum(each.late for each in streams.values()),
-            live=sum(each.live for each in streams.values()),
-            bytes=driver.windows.state_bytes + driver.windows.payload_bytes,
-            watermark=shown_watermark(self.clock.watermark),
-            streams=Frozen(streams),
-            shed=sum(each.shed for each in streams.values()),
-            unprobed=sum(each.unprobed for each in streams.values()),
-            lost=loss.lost,
-            lost_interval=loss.interval,
-            lost_by=Frozen(loss.by_reason),
-            ghosts=0 if shedder is None else shedder.ghosts.held,
-        )
+        return metrics_of(self)
 
     @one_at_a_time
     def workload(self) -> Workload:

@@ -1,0 +1,52 @@
+"""What a running join has counted, put together as its metrics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
+from penstock.shedding.ledger import Loss, loss_of
+
+if TYPE_CHECKING:
+    from penstock.runtime.join import Join
+
+__all__ = ["metrics_of"]
+
+
+def metrics_of(join: Join) -> Metrics:
+    """The counters of this moment."""
+    driver = join.driver
+    shedder = driver.shedder
+    loss = Loss() if shedder is None else loss_of(shedder, driver.produced)
+    streams = {
+        name: StreamMetrics(
+            arrived=join.counts[number].arrived,
+            keyless=join.counts[number].keyless,
+            filtered=join.counts[number].filtered,
+            waiting=join.waiting.rows(number),
+            late=join.counts[number].late,
+            late_forgotten=join.counts[number].late_forgotten,
+            jumps=join.counts[number].jumps,
+            live=driver.windows.live(number),
+            expired=driver.windows.expired(number),
+            watermark=shown_watermark(join.clock.watermarks[number]),
+            shed=0 if shedder is None else int(shedder.losses.shed[number]),
+            unprobed=0 if shedder is None else int(shedder.losses.unprobed[number]),
+            lost=loss.by_stream[number] if loss.by_stream else 0,
+        )
+        for number, name in enumerate(join.query.names)
+    }
+    return Metrics(
+        produced=driver.produced,
+        late=sum(each.late for each in streams.values()),
+        live=sum(each.live for each in streams.values()),
+        bytes=driver.windows.state_bytes + driver.windows.payload_bytes,
+        watermark=shown_watermark(join.clock.watermark),
+        streams=Frozen(streams),
+        shed=sum(each.shed for each in streams.values()),
+        unprobed=sum(each.unprobed for each in streams.values()),
+        lost=loss.lost,
+        lost_interval=loss.interval,
+        lost_by=Frozen(loss.by_reason),
+        ghosts=0 if shedder is None else shedder.ghosts.held,
+    )
