@@ -18,11 +18,15 @@ from penstock.kernels.arena import Words
 from penstock.kernels.index import bplus_tree, t_tree
 from penstock.kernels.index.nodes import TREE
 from penstock.kernels.links import NOWHERE
+from penstock.windows.tree_invariants import check_bplus_tree, check_t_tree
 from support.thoroughness import examples, often
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 OFFSET = 24  # words of the arena before the nodes
-BOTH = pytest.mark.parametrize("module", [bplus_tree, t_tree], ids=lambda each: each.__name__[15:])
+CHECKS = {bplus_tree: check_bplus_tree, t_tree: check_t_tree}
+BOTH = pytest.mark.parametrize(
+    "module", [bplus_tree, t_tree], ids=lambda each: each.__name__.rpartition(".")[2]
+)
 
 Entry = tuple[int, int]
 
@@ -70,7 +74,7 @@ class Tree:
         assert self.probe(low, high) == self.entries[start:end][::-1]
 
     def check(self) -> None:
-        self.module.check(self.words, self.tree)
+        CHECKS[self.module](self.words, self.tree)
         assert self.tree.entries == len(self.entries)
         assert (self.words[:OFFSET] == 77).all(), "wrote in front of its nodes"
         assert (self.words[-OFFSET:] == 77).all(), "wrote behind its nodes"

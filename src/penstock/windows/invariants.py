@@ -11,6 +11,7 @@ from penstock.kernels.arena import DEAD, MUTE, State, record_at, word_at
 from penstock.kernels.budget import queue
 from penstock.kernels.index import directory, indexes
 from penstock.kernels.links import NOWHERE
+from penstock.windows.tree_invariants import CHECKS
 from penstock.windows.windows import Windows
 
 __all__ = ["check"]
@@ -53,9 +54,9 @@ def _check_path(state: State, number: int, path: int, live: Sequence[int]) -> se
         if not record.marks & MUTE:
             by_key.setdefault(int(word.key), []).append(sequence)
     descriptor = state.paths[path]
-    tree = indexes.TREES.get(int(descriptor.kind))
-    if tree is not None:
-        tree.check(state.words, descriptor)
+    check_tree = CHECKS.get(int(descriptor.kind))
+    if check_tree is not None:
+        check_tree(state.words, descriptor)
         assert descriptor.entries == sum(map(len, by_key.values()))
     for key, sequences in by_key.items():
         assert _probed(state, path, key) == sequences[::-1], (number, path, key)

@@ -26,7 +26,6 @@ split in the middle, every leaf would be left half empty, and stay so until its 
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Final
 
 from penstock.kernels.arena import Words
@@ -38,7 +37,6 @@ from penstock.kernels.index.nodes import (
     LINK,
     NODE_WORDS,
     begin,
-    check_free,
     close_gap,
     cursor_to,
     entry_at,
@@ -59,16 +57,16 @@ from penstock.kernels.jit import kernel, outlined
 from penstock.kernels.links import NOWHERE
 
 __all__ = [
-    "NODE_WORDS", "check", "clear", "has_room", "insert", "key_at", "last", "nodes_for",
+    "NODE_WORDS", "clear", "has_room", "insert", "key_at", "last", "nodes_for",
     "previous", "remove", "sequence_at",
 ]  # fmt: skip
 
-_PREVIOUS: Final = LINK  # of a leaf: the leaf before it, or NOWHERE
-_NEXT: Final = LINK + 1
-_BRANCH: Final = 3  # words of a child: its bound, and its number
+PREVIOUS: Final = LINK  # of a leaf: the leaf before it, or NOWHERE
+NEXT: Final = LINK + 1
+BRANCH: Final = 3  # words of a child: its bound, and its number
 
 LEAF_ROOM: Final = (NODE_WORDS - HEADER) // ENTRY
-INNER_ROOM: Final = (NODE_WORDS - HEADER) // _BRANCH
+INNER_ROOM: Final = (NODE_WORDS - HEADER) // BRANCH
 # Two nodes that are too much for one are more than the least for both, shared out evenly.
 LEAF_LEAST: Final = (LEAF_ROOM - 1) // 2
 INNER_LEAST: Final = (INNER_ROOM - 1) // 2
@@ -93,15 +91,15 @@ def has_room(tree: Any) -> bool:
 
 @kernel
 def _child(words: Words, tree: Any, node: int, position: int) -> int:
-    return words[entry_at(start(tree, node), position, _BRANCH) + 2]
+    return words[entry_at(start(tree, node), position, BRANCH) + 2]
 
 
 @kernel
 def _branch(words: Words, tree: Any, node: int, key: int, sequence: int) -> int:
     """Below which child of a node an entry is, if anywhere."""
     at = start(tree, node)
-    second = entry_at(at, 1, _BRANCH)
-    return rank(words, second, words[at + COUNT] - 1, _BRANCH, key, sequence)
+    second = entry_at(at, 1, BRANCH)
+    return rank(words, second, words[at + COUNT] - 1, BRANCH, key, sequence)
 
 
 @outlined
@@ -122,7 +120,7 @@ def _level_out(
     words: Words, tree: Any, parent: int, position: int, wanted: int, level: int
 ) -> None:
     """Move entries between a child and the one to its right until it holds `wanted`."""
-    stride = ENTRY if level == 1 else _BRANCH
+    stride = ENTRY if level == 1 else BRANCH
     left = start(tree, _child(words, tree, parent, position))
     right = start(tree, _child(words, tree, parent, position + 1))
     count = words[left + COUNT]
@@ -134,7 +132,7 @@ def _level_out(
         move(words, entry_at(left, count, stride), entry_at(right, 0, stride), -gap * stride)
         close_gap(words, right, 0, -gap, stride)
     words[left + COUNT] = wanted
-    bound = entry_at(start(tree, parent), position + 1, _BRANCH)
+    bound = entry_at(start(tree, parent), position + 1, BRANCH)
     words[bound] = words[right + HEADER]
     words[bound + 1] = words[right + HEADER + 1]
 
@@ -145,11 +143,11 @@ def _split(words: Words, tree: Any, parent: int, position: int, level: int) -> N
     node = _child(words, tree, parent, position)
     right = take(words, tree)
     if level == 1:
-        after = words[start(tree, node) + _NEXT]
+        after = words[start(tree, node) + NEXT]
         _join(words, tree, right, after)
         _join(words, tree, node, right)
-    open_gap(words, start(tree, parent), position + 1, 1, _BRANCH)
-    words[entry_at(start(tree, parent), position + 1, _BRANCH) + 2] = right
+    open_gap(words, start(tree, parent), position + 1, 1, BRANCH)
+    words[entry_at(start(tree, parent), position + 1, BRANCH) + 2] = right
     half = (words[start(tree, node) + COUNT] + 1) >> 1
     _level_out(words, tree, parent, position, half, level)
 
@@ -160,18 +158,18 @@ def _drop(words: Words, tree: Any, parent: int, position: int, level: int) -> No
     node = _child(words, tree, parent, position)
     if level == 1:
         leaf = start(tree, node)
-        _join(words, tree, words[leaf + _PREVIOUS], words[leaf + _NEXT])
+        _join(words, tree, words[leaf + PREVIOUS], words[leaf + NEXT])
     give_back(words, tree, node)
-    close_gap(words, start(tree, parent), position, 1, _BRANCH)
+    close_gap(words, start(tree, parent), position, 1, BRANCH)
 
 
 @kernel
 def _join(words: Words, tree: Any, before: int, after: int) -> None:
     """Make two leaves neighbours; either may be NOWHERE."""
     if before != NOWHERE:
-        words[start(tree, before) + _NEXT] = after
+        words[start(tree, before) + NEXT] = after
     if after != NOWHERE:
-        words[start(tree, after) + _PREVIOUS] = before
+        words[start(tree, after) + PREVIOUS] = before
 
 
 @kernel
@@ -179,13 +177,13 @@ def _plant(words: Words, tree: Any) -> None:
     """A new root: a leaf for the empty tree, or a node whose only child is the old root."""
     root = take(words, tree)
     at = start(tree, root)
-    words[at + _PREVIOUS] = NOWHERE
-    words[at + _NEXT] = NOWHERE
+    words[at + PREVIOUS] = NOWHERE
+    words[at + NEXT] = NOWHERE
     if tree.height > 0:
         words[at + COUNT] = 1
-        words[entry_at(at, 0, _BRANCH)] = 0
-        words[entry_at(at, 0, _BRANCH) + 1] = 0
-        words[entry_at(at, 0, _BRANCH) + 2] = tree.root
+        words[entry_at(at, 0, BRANCH)] = 0
+        words[entry_at(at, 0, BRANCH) + 1] = 0
+        words[entry_at(at, 0, BRANCH) + 2] = tree.root
     tree.root = root
     tree.height += 1
 
@@ -309,49 +307,8 @@ def previous(words: Words, tree: Any, low: int, cursor: int) -> int:
     if not is_first(cursor):
         cursor -= ENTRY
     else:
-        leaf = words[start(tree, node_of(cursor)) + _PREVIOUS]
+        leaf = words[start(tree, node_of(cursor)) + PREVIOUS]
         if leaf == NOWHERE:
             return NOWHERE
         cursor = cursor_to(leaf, words[start(tree, leaf) + COUNT] - 1)
     return cursor if key_at(words, tree, cursor) >= low else NOWHERE
-
-
-def check(words: Words, tree: Any) -> None:
-    """Raise AssertionError unless all invariants hold. O(n)."""
-    used: set[int] = set()
-    leaves: list[int] = []
-    entries: list[tuple[int, int]] = []
-
-    def visit(node: int, level: int, low: tuple[int, int] | None) -> None:
-        assert node not in used, "a node has two parents"
-        used.add(node)
-        at = int(start(tree, node))
-        count = int(words[at + COUNT])
-        stride, room, least = (
-            (ENTRY, LEAF_ROOM, LEAF_LEAST) if level == 1 else (_BRANCH, INNER_ROOM, INNER_LEAST)
-        )
-        if node == tree.root:
-            least = 1 if level == 1 else 2
-        assert least <= count <= room, f"a node of level {level} holds {count}"
-        places = [int(entry_at(at, position, stride)) for position in range(count)]
-        bounds = [(int(words[place]), int(words[place + 1])) for place in places]
-        if level == 1:
-            assert low is None or low <= bounds[0], "an entry is before its bound"
-            leaves.append(node)
-            entries.extend(bounds)
-            return
-        assert low is None or bounds[0] == low, "the first bound is not the node's own"
-        for place, bound in zip(places, [low, *bounds[1:]], strict=True):
-            assert bound is None or not entries or entries[-1] < bound, "an entry is after a bound"
-            visit(int(words[place + 2]), level - 1, bound)
-
-    assert (tree.root == NOWHERE) == (tree.height == 0) == (tree.entries == 0)
-    if tree.root != NOWHERE:
-        visit(int(tree.root), int(tree.height), None)
-    assert len(entries) == tree.entries
-    assert all(before < after for before, after in pairwise(entries))
-    for before, after in zip([NOWHERE, *leaves], [*leaves, NOWHERE], strict=True):
-        assert before == NOWHERE or words[start(tree, before) + _NEXT] == after
-        assert after == NOWHERE or words[start(tree, after) + _PREVIOUS] == before
-    check_free(words, tree, used)
-    assert len(used) <= nodes_for(len(entries)), "more nodes than ever promised"

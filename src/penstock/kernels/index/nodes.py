@@ -44,7 +44,6 @@ __all__ = [
     "NODE_WORDS",
     "TREE",
     "begin",
-    "check_free",
     "close_gap",
     "cursor_to",
     "entry_at",
@@ -195,17 +194,3 @@ def put(words: Words, node_start: int, position: int, key: int, sequence: int) -
     at = entry_at(node_start, position, ENTRY)
     words[at] = key
     words[at + 1] = sequence
-
-
-def check_free(words: Words, tree: Any, used: set[int]) -> None:
-    """Raise AssertionError unless every node is either in use or in the list, once."""
-    free = []
-    node = int(tree.free)
-    while node != NOWHERE:
-        free.append(node)
-        assert len(free) <= tree.fresh, "the list of freed nodes is a ring"
-        node = int(words[start(tree, node) + LINK])
-    assert not used & set(free), "a node is in use and freed"
-    assert len(used) + len(free) == tree.fresh, "a node is lost"
-    assert used | set(free) == set(range(tree.fresh))
-    assert tree.fresh <= tree.node_room, "a node is outside the area"

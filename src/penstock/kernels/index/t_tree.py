@@ -27,7 +27,6 @@ where a node that holds too little has just become the top of a subtree.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any, Final
 
 from penstock.kernels.arena import Words
@@ -39,7 +38,6 @@ from penstock.kernels.index.nodes import (
     LINK,
     NODE_WORDS,
     begin,
-    check_free,
     close_gap,
     cursor_to,
     entry_at,
@@ -61,14 +59,14 @@ from penstock.kernels.jit import kernel, outlined
 from penstock.kernels.links import NOWHERE
 
 __all__ = [
-    "NODE_WORDS", "check", "clear", "has_room", "insert", "key_at", "last", "nodes_for",
+    "NODE_WORDS", "clear", "has_room", "insert", "key_at", "last", "nodes_for",
     "previous", "remove", "sequence_at",
 ]  # fmt: skip
 
-_LEFT: Final = LINK
-_RIGHT: Final = LINK + 1
-_PARENT: Final = LINK + 2
-_HEIGHT: Final = LINK + 3  # levels of the subtree: 1 for a leaf
+LEFT: Final = LINK
+RIGHT: Final = LINK + 1
+PARENT: Final = LINK + 2
+HEIGHT: Final = LINK + 3  # levels of the subtree: 1 for a leaf
 
 ROOM: Final = (NODE_WORDS - HEADER) // ENTRY
 _HANDED: Final = ROOM // 8
@@ -102,14 +100,14 @@ def _link(words: Words, tree: Any, node: int, link: int) -> int:
 
 @kernel
 def _height(words: Words, tree: Any, node: int) -> int:
-    return 0 if node == NOWHERE else _link(words, tree, node, _HEIGHT)
+    return 0 if node == NOWHERE else _link(words, tree, node, HEIGHT)
 
 
 @kernel
 def _greatest(words: Words, tree: Any, node: int) -> int:
     """The last node of a subtree, in order."""
-    while _link(words, tree, node, _RIGHT) != NOWHERE:
-        node = _link(words, tree, node, _RIGHT)
+    while _link(words, tree, node, RIGHT) != NOWHERE:
+        node = _link(words, tree, node, RIGHT)
     return node
 
 
@@ -118,10 +116,10 @@ def _attach(words: Words, tree: Any, parent: int, link: int) -> int:
     """A new leaf, without entries, as a child of a node or as the root."""
     leaf = take(words, tree)
     at = start(tree, leaf)
-    words[at + _LEFT] = NOWHERE
-    words[at + _RIGHT] = NOWHERE
-    words[at + _PARENT] = parent
-    words[at + _HEIGHT] = 1
+    words[at + LEFT] = NOWHERE
+    words[at + RIGHT] = NOWHERE
+    words[at + PARENT] = parent
+    words[at + HEIGHT] = 1
     if parent == NOWHERE:
         tree.root = leaf
         tree.height = 1
@@ -133,37 +131,37 @@ def _attach(words: Words, tree: Any, parent: int, link: int) -> int:
 @kernel
 def _replace(words: Words, tree: Any, node: int, other: int) -> None:
     """Put another node, or NOWHERE, in the place of one below its parent."""
-    parent = _link(words, tree, node, _PARENT)
+    parent = _link(words, tree, node, PARENT)
     if parent == NOWHERE:
         tree.root = other
-    elif _link(words, tree, parent, _LEFT) == node:
-        words[start(tree, parent) + _LEFT] = other
+    elif _link(words, tree, parent, LEFT) == node:
+        words[start(tree, parent) + LEFT] = other
     else:
-        words[start(tree, parent) + _RIGHT] = other
+        words[start(tree, parent) + RIGHT] = other
     if other != NOWHERE:
-        words[start(tree, other) + _PARENT] = parent
+        words[start(tree, other) + PARENT] = parent
 
 
 @kernel
 def _measure(words: Words, tree: Any, node: int) -> None:
     """Set the height of a node from those of its children."""
-    left = _height(words, tree, _link(words, tree, node, _LEFT))
-    right = _height(words, tree, _link(words, tree, node, _RIGHT))
-    words[start(tree, node) + _HEIGHT] = max(left, right) + 1
+    left = _height(words, tree, _link(words, tree, node, LEFT))
+    right = _height(words, tree, _link(words, tree, node, RIGHT))
+    words[start(tree, node) + HEIGHT] = max(left, right) + 1
 
 
 @outlined
 def _rotate(words: Words, tree: Any, node: int, link: int) -> int:
     """Let the child at `link` take the place of a node, which becomes its other child."""
-    opposite = _LEFT + _RIGHT - link
+    opposite = LEFT + RIGHT - link
     child = _link(words, tree, node, link)
     between = _link(words, tree, child, opposite)
     _replace(words, tree, node, child)
     words[start(tree, child) + opposite] = node
-    words[start(tree, node) + _PARENT] = child
+    words[start(tree, node) + PARENT] = child
     words[start(tree, node) + link] = between
     if between != NOWHERE:
-        words[start(tree, between) + _PARENT] = node
+        words[start(tree, between) + PARENT] = node
     _measure(words, tree, node)
     _measure(words, tree, child)
     return child
@@ -192,15 +190,15 @@ def _hand_up(words: Words, tree: Any, node: int, below: int, count: int) -> None
 @kernel
 def _merge(words: Words, tree: Any, node: int) -> None:
     """Take in the only child of a node, a leaf."""
-    left = _link(words, tree, node, _LEFT)
+    left = _link(words, tree, node, LEFT)
     if left != NOWHERE:
         _hand_up(words, tree, node, left, _link(words, tree, left, COUNT))
-        words[start(tree, node) + _LEFT] = NOWHERE
+        words[start(tree, node) + LEFT] = NOWHERE
         give_back(words, tree, left)
     else:
-        right = _link(words, tree, node, _RIGHT)
+        right = _link(words, tree, node, RIGHT)
         _hand_down(words, tree, right, node, _link(words, tree, right, COUNT))
-        words[start(tree, node) + _RIGHT] = NOWHERE
+        words[start(tree, node) + RIGHT] = NOWHERE
         give_back(words, tree, right)
 
 
@@ -215,7 +213,7 @@ def _mend(words: Words, tree: Any, node: int) -> None:
     reshaped = False
     while node != NOWHERE:
         at = start(tree, node)
-        left, right, count = words[at + _LEFT], words[at + _RIGHT], words[at + COUNT]
+        left, right, count = words[at + LEFT], words[at + RIGHT], words[at + COUNT]
         # 1. What it holds. NOWHERE is below all nodes.
         if min(left, right) != NOWHERE:
             if count < LEAST:
@@ -231,24 +229,24 @@ def _mend(words: Words, tree: Any, node: int) -> None:
                 _merge(words, tree, node)
                 reshaped = True
         elif count == 0:
-            parent = words[at + _PARENT]
+            parent = words[at + PARENT]
             _replace(words, tree, node, NOWHERE)
             give_back(words, tree, node)
             node = parent
             reshaped = True
             continue
         # 2. Its balance.
-        lean = _height(words, tree, words[at + _LEFT]) - _height(words, tree, words[at + _RIGHT])
+        lean = _height(words, tree, words[at + LEFT]) - _height(words, tree, words[at + RIGHT])
         if lean > 1 or lean < -1:
-            node = _turn(words, tree, node, _LEFT if lean > 1 else _RIGHT)
+            node = _turn(words, tree, node, LEFT if lean > 1 else RIGHT)
             reshaped = True
             continue  # with the new top, which may hold too little
-        height = words[at + _HEIGHT]
+        height = words[at + HEIGHT]
         _measure(words, tree, node)
         # The parent of a leaf may take it in.
-        if not reshaped and height == words[at + _HEIGHT] and height > 1:
+        if not reshaped and height == words[at + HEIGHT] and height > 1:
             return
-        node = words[at + _PARENT]
+        node = words[at + PARENT]
     tree.height = _height(words, tree, tree.root)
 
 
@@ -256,7 +254,7 @@ def _mend(words: Words, tree: Any, node: int) -> None:
 def _turn(words: Words, tree: Any, node: int, link: int) -> int:
     """Balance a node whose subtree at `link` is two levels too high; the new top."""
     child = _link(words, tree, node, link)
-    opposite = _LEFT + _RIGHT - link
+    opposite = LEFT + RIGHT - link
     outer = _height(words, tree, _link(words, tree, child, link))
     if _height(words, tree, _link(words, tree, child, opposite)) > outer:
         _rotate(words, tree, child, opposite)
@@ -269,13 +267,13 @@ def _make_room(words: Words, tree: Any, node: int, place: int) -> int:
 
     No more than come before the place, so that the new entry stays this node's.
     """
-    left = _link(words, tree, node, _LEFT)
+    left = _link(words, tree, node, LEFT)
     if left == NOWHERE:
-        below = _attach(words, tree, node, _LEFT)
+        below = _attach(words, tree, node, LEFT)
     else:
         below = _greatest(words, tree, left)
         if _link(words, tree, below, COUNT) == ROOM:
-            below = _attach(words, tree, below, _RIGHT)
+            below = _attach(words, tree, below, RIGHT)
     count = min(_HANDED, place, ROOM - _link(words, tree, below, COUNT))
     _hand_down(words, tree, node, below, count)
     return below
@@ -293,9 +291,9 @@ def _bounding(words: Words, tree: Any, key: int, sequence: int) -> tuple[int, in
         at = start(tree, end)
         if not_after(words, at + HEADER, key, sequence):
             node = end
-            following = words[at + _RIGHT]
+            following = words[at + RIGHT]
         else:
-            following = words[at + _LEFT]
+            following = words[at + LEFT]
     return node, end
 
 
@@ -304,7 +302,7 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
     """Add an entry; the caller has seen to room."""
     tree.entries += 1
     if tree.root == NOWHERE:
-        put(words, start(tree, _attach(words, tree, NOWHERE, _LEFT)), 0, key, sequence)
+        put(words, start(tree, _attach(words, tree, NOWHERE, LEFT)), 0, key, sequence)
         return
     # 1. The node that bounds the entry, and the last one on the way there.
     node, end = _bounding(words, tree, key, sequence)
@@ -328,7 +326,7 @@ def insert(words: Words, tree: Any, key: int, sequence: int) -> None:
         changed = _make_room(words, tree, node, place)
         put(words, at, place - (ROOM - words[at + COUNT]), key, sequence)
     else:
-        changed = _attach(words, tree, node, _RIGHT if place else _LEFT)
+        changed = _attach(words, tree, node, RIGHT if place else LEFT)
         put(words, start(tree, changed), 0, key, sequence)
     _mend(words, tree, changed)
 
@@ -367,13 +365,13 @@ def last(words: Words, tree: Any, low: int, high: int) -> int:
 @outlined
 def _before(words: Words, tree: Any, node: int) -> int:
     """The node before one, in order, or NOWHERE."""
-    left = _link(words, tree, node, _LEFT)
+    left = _link(words, tree, node, LEFT)
     if left != NOWHERE:
         return _greatest(words, tree, left)
-    parent = _link(words, tree, node, _PARENT)
-    while parent != NOWHERE and _link(words, tree, parent, _LEFT) == node:
+    parent = _link(words, tree, node, PARENT)
+    while parent != NOWHERE and _link(words, tree, parent, LEFT) == node:
         node = parent
-        parent = _link(words, tree, node, _PARENT)
+        parent = _link(words, tree, node, PARENT)
     return parent
 
 
@@ -388,42 +386,3 @@ def previous(words: Words, tree: Any, low: int, cursor: int) -> int:
             return NOWHERE
         cursor = cursor_to(node, _link(words, tree, node, COUNT) - 1)
     return cursor if key_at(words, tree, cursor) >= low else NOWHERE
-
-
-def check(words: Words, tree: Any) -> None:
-    """Raise AssertionError unless all invariants hold. O(n)."""
-    used: set[int] = set()
-    entries: list[tuple[int, int]] = []
-
-    def visit(node: int, parent: int) -> int:
-        if node == NOWHERE:
-            return 0
-        assert node not in used, "a node has two parents"
-        used.add(node)
-        at = int(start(tree, node))
-        assert words[at + _PARENT] == parent, "a node does not know its parent"
-        left, right = int(words[at + _LEFT]), int(words[at + _RIGHT])
-        count = int(words[at + COUNT])
-        assert 1 <= count <= ROOM, f"a node holds {count}"
-        left_height = visit(left, node)
-        for position in range(count):
-            entry = int(entry_at(at, position, ENTRY))
-            entries.append((int(words[entry]), int(words[entry + 1])))
-        right_height = visit(right, node)
-        assert abs(left_height - right_height) <= 1, "a node is out of balance"
-        height = max(left_height, right_height) + 1
-        assert words[at + _HEIGHT] == height
-        children = [child for child in (left, right) if child != NOWHERE]
-        if len(children) == 2:
-            assert count >= LEAST, f"a node with two children holds {count}"
-        elif children:
-            total = count + int(words[start(tree, children[0]) + COUNT])
-            assert total > MERGED, f"a node and its only child hold {total}"
-        return height
-
-    assert visit(int(tree.root), NOWHERE) == tree.height
-    assert (tree.root == NOWHERE) == (tree.entries == 0)
-    assert len(entries) == tree.entries
-    assert all(before < after for before, after in pairwise(entries))
-    check_free(words, tree, used)
-    assert len(used) <= nodes_for(len(entries)), "more nodes than ever promised"
