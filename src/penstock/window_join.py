@@ -161,12 +161,12 @@ class WindowJoin(Query):
         from penstock.planning.case import plan_for
 
         with extra("spark", "on_spark"):
-            from penstock.spark.operator import Options, join_on_spark
+            from penstock.spark.operator import SparkOptions, join_on_spark
 
         plan = plan_for(self, workload, indexes, probe_orders, limits)
         given = {**(frames or {}), **streams}
         return join_on_spark(
-            self, given, plan, Options(buckets, kind, initial or {}, metrics, checkpoint)
+            self, given, plan, SparkOptions(buckets, kind, initial or {}, metrics, checkpoint)
         )
 
     def restore(

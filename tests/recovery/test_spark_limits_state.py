@@ -12,7 +12,7 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan
-from penstock.spark.state.bucket import Bucket, Step
+from penstock.spark.state.bucket import Bucket, BucketStep
 from penstock.spark.state.cold import Manifest
 from penstock.spark.state.hot import ProcessMemory
 from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
@@ -37,7 +37,7 @@ def rows(times: Sequence[int], key: int = 1) -> pa.RecordBatch:
 
 def stepped(
     state: Committed, bucket: Bucket, watermark: int = BEGINNING, **batches: pa.RecordBatch
-) -> tuple[Committed, Step]:
+) -> tuple[Committed, BucketStep]:
     store = AttemptStore(state, crash_at=0)
     parts = {"ab".index(name): [batch] for name, batch in batches.items()}
     step = bucket.step("0", store, parts, watermark)

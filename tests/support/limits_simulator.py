@@ -22,7 +22,7 @@ import numpy as np
 import penstock as ps
 from penstock.model.limits import DROPS, POLICIES, Memory
 from penstock.spark.limits import least_bytes
-from penstock.spark.state.bucket import Step
+from penstock.spark.state.bucket import BucketStep
 from penstock.spark.state.hot import HotState, ProcessMemory
 from penstock.spark.state.mapped import MappedFiles
 from penstock.spark.state.share import Share
@@ -98,7 +98,7 @@ class LimitedSimulation(Simulation):
         few = self.limits.ghosts is not None or self.limits.memory.bytes is not None
         return self.limits.loss == "exact" and not few
 
-    def _note(self, number: int, done: Step) -> None:
+    def _note(self, number: int, done: BucketStep) -> None:
         assert self.limits is not None
         share = self.limits.share(number, self._buckets)
         if share.memory.rows is not None:

@@ -10,9 +10,9 @@ import pytest
 import penstock as ps
 from penstock.windows import invariants
 from penstock.windows import windows as windows_module
-from penstock.windows.memory import Heap
+from penstock.windows.allocator import Heap
+from penstock.windows.payload.arrow_runs import ArrowRuns
 from penstock.windows.payload.byte_strings import ByteStrings
-from penstock.windows.payload.segments import Segments
 
 QUERY = ps.WindowJoin(
     [ps.Stream("a", time="ts", lateness="1 hour"), ps.Stream("b", time="ts")],
@@ -131,14 +131,14 @@ def test_a_call_that_was_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_results_that_fit_no_single_array(monkeypatch: pytest.MonkeyPatch) -> None:
     """Arrow refuses more than 2 GiB in an array of lists; here, more than three rows."""
-    plain = Segments.take
+    plain = ArrowRuns.take
 
-    def small(self: Segments, sequences: np.ndarray, positions: np.ndarray) -> pa.Array:
+    def small(self: ArrowRuns, sequences: np.ndarray, positions: np.ndarray) -> pa.Array:
         if len(sequences) > 3:
             raise pa.ArrowInvalid("overflow")
         return plain(self, sequences, positions)
 
-    monkeypatch.setattr(Segments, "take", small)
+    monkeypatch.setattr(ArrowRuns, "take", small)
     join = QUERY.start()
     lists = pa.array([[number] for number in range(20)])
     join.push(a=rows([1] * 20, [7] * 20, lists))

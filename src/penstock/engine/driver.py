@@ -47,7 +47,7 @@ from penstock.model.plan import Plan
 from penstock.model.window import Window
 from penstock.shedding.shedder import Shedder
 from penstock.windows import invariants
-from penstock.windows.memory import Heap, Memory
+from penstock.windows.allocator import Allocator, Heap
 from penstock.windows.payload.column import TooLong
 from penstock.windows.payload.payload import Payload
 from penstock.windows.payload.pieces import in_pieces
@@ -68,7 +68,7 @@ class Driver:
         self,
         binding: Binding,
         plan: Plan,
-        memory: Memory | None = None,
+        memory: Allocator | None = None,
         *,
         keep_matched: bool = False,
     ) -> None:

@@ -16,12 +16,12 @@ from penstock.planning.costs import Cost, Costing
 from penstock.planning.touched import Structure
 from penstock.planning.weights import Weights, weights_of
 
-__all__ = ["Options", "Pair", "binary_breakdown", "binary_cost"]
+__all__ = ["BinaryOptions", "Pair", "binary_breakdown", "binary_cost"]
 
 Pair = tuple[float, float]
 
 
-class Options(TypedDict, total=False):
+class BinaryOptions(TypedDict, total=False):
     """How a join is treated, and costed: the options of `binary_cost`, to be handed on."""
 
     weights: str | Weights

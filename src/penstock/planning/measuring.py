@@ -25,7 +25,7 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.stream import Stream
-from penstock.windows.memory import Heap
+from penstock.windows.allocator import Heap
 from penstock.windows.windows import Windows
 
 __all__ = ["Point", "Subject"]

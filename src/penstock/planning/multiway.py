@@ -19,15 +19,15 @@ from penstock.planning.touched import Structure, number
 from penstock.planning.weights import Weights, weights_of
 
 __all__ = [
-    "EXACT_STREAMS", "Options", "best_order", "best_order_of", "cheapest_order", "global_orders",
-    "multiway_breakdown", "multiway_cost", "multiway_costing", "order_cost",
+    "EXACT_STREAMS", "MultiwayOptions", "best_order", "best_order_of", "cheapest_order",
+    "global_orders", "multiway_breakdown", "multiway_cost", "multiway_costing", "order_cost",
 ]  # fmt: skip
 
 EXACT_STREAMS: Final = 10  # a fifth of a second
 _DIGITS: Final = 12  # two orders that differ beyond them cost the same
 
 
-class Options(TypedDict, total=False):
+class MultiwayOptions(TypedDict, total=False):
     """How windows are kept, and the join treated: the options of `multiway_costing`."""
 
     indexes: str | Sequence[str]
@@ -108,7 +108,7 @@ def multiway_breakdown(
     windows: Sequence[float],
     distinct: Sequence[float],
     weights: str | Weights = "tuples",
-    **options: Unpack[Options],
+    **options: Unpack[MultiwayOptions],
 ) -> Cost:
     """What a global order costs per unit time, by window (`multiway_costing` tells of what)."""
     costing = multiway_costing(
@@ -128,7 +128,7 @@ def multiway_cost(
     windows: Sequence[float],
     distinct: Sequence[float],
     weights: str | Weights = "tuples",
-    **options: Unpack[Options],
+    **options: Unpack[MultiwayOptions],
 ) -> float:
     """What a global order of the streams, numbered from 0, costs per unit time in all."""
     return multiway_breakdown(
@@ -148,7 +148,7 @@ def best_order(
     distinct: Sequence[float],
     weights: str | Weights = "tuples",
     origin: int | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[MultiwayOptions],
 ) -> tuple[int, ...]:
     """The global order that costs the least; of equals, the one with the lowest numbers first.
 

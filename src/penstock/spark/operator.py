@@ -53,11 +53,11 @@ from penstock.spark.watermarks import (
 )
 from penstock.spark.worker_errors import plain_errors
 
-__all__ = ["Options", "join_on_spark"]
+__all__ = ["SparkOptions", "join_on_spark"]
 
 
 @dataclass(frozen=True)
-class Options:
+class SparkOptions:
     """What `on_spark` takes beside DataFrames and plan; described there."""
 
     buckets: int | None = None
@@ -72,7 +72,7 @@ _OPTIONS: Final = (
     "indexes",
     "probe_orders",
     "limits",
-    *(option.name for option in fields(Options)),
+    *(option.name for option in fields(SparkOptions)),
 )
 
 
@@ -90,7 +90,7 @@ def join_on_spark(
     query: Query,
     frames: Mapping[str, Any],
     plan: Plan,
-    options: Options,
+    options: SparkOptions,
 ) -> Any:
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind

@@ -24,7 +24,7 @@ from penstock.spark.rows.blobs import (
     tick_time,
     write_blobs,
 )
-from penstock.spark.state.bucket import Bucket, Step
+from penstock.spark.state.bucket import Bucket, BucketStep
 from penstock.spark.state.hot import HotState, ProcessMemory
 from penstock.spark.state.mapped import MappedFiles
 from penstock.spark.state.scratch import Place
@@ -101,7 +101,7 @@ class Task:
             if has_lost or frame["data"].notna().any():
                 yield frame
 
-    def _output(self, step: Step) -> Iterator[pd.DataFrame]:
+    def _output(self, step: BucketStep) -> Iterator[pd.DataFrame]:
         late = sum(len(rows) for rows in step.late.values())
         # Counters are summed over the rows of all buckets: each is to count once.
         counters: tuple[Any, ...] = (
@@ -124,7 +124,7 @@ class Task:
         if rows:
             yield pd.DataFrame(rows, columns=NAMES)
 
-    def _blobs(self, step: Step) -> Iterator[tuple[int, bytes]]:
+    def _blobs(self, step: BucketStep) -> Iterator[tuple[int, bytes]]:
         for batch in step.results.to_batches():
             for data in write_blobs(batch):
                 yield RESULT, data

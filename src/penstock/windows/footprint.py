@@ -10,7 +10,7 @@ import pyarrow as pa
 from penstock.errors import StateError
 from penstock.kernels.arena import RECORD
 from penstock.kernels.index import directory
-from penstock.windows.memory import Heap
+from penstock.windows.allocator import Heap
 from penstock.windows.payload.payload import Payload
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.kernels.arena import RECORD, State, header_bytes, view
 from penstock.kernels.index import directory
-from penstock.windows.memory import CACHE_LINE, Memory
+from penstock.windows.allocator import CACHE_LINE, Allocator
 from penstock.windows.paths import NODE_BYTES, Paths
 from penstock.windows.provision import Provision
 
@@ -65,7 +65,7 @@ class Layout:
         return Places(places, starts, budget, end)
 
     def allocate(
-        self, memory: Memory, directory_sizes: Sequence[int], sizes: Sequence[int]
+        self, memory: Allocator, directory_sizes: Sequence[int], sizes: Sequence[int]
     ) -> State:
         """A zeroed arena, with the places of all in it set."""
         places = self.places(directory_sizes, sizes)
@@ -85,7 +85,7 @@ class Layout:
         return state
 
     def with_directories(
-        self, memory: Memory, old: State, directory_sizes: Sequence[int], sizes: Sequence[int]
+        self, memory: Allocator, old: State, directory_sizes: Sequence[int], sizes: Sequence[int]
     ) -> State:
         """An arena with other directories, still empty, and all else as it is in the old one."""
         was = self.places(old.directories["places"].tolist(), sizes)

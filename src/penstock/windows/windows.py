@@ -28,9 +28,9 @@ from penstock.kernels.index import directory, indexes
 from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.model.window import Window
+from penstock.windows.allocator import Allocator
 from penstock.windows.footprint import SMALLEST_RING, Footprint, ring_size
 from penstock.windows.layout import Layout
-from penstock.windows.memory import Memory
 from penstock.windows.paths import Paths
 from penstock.windows.payload.payload import Payload
 from penstock.windows.provision import provision
@@ -48,7 +48,7 @@ _LEAST_SHRUNK: Final = 1 << 17  # rings up to this are left as they are
 class Windows:
     """All windows of one join. `state` is replaced when it grows: never keep a reference."""
 
-    def __init__(self, query: Query, plan: Plan, memory: Memory) -> None:
+    def __init__(self, query: Query, plan: Plan, memory: Allocator) -> None:
         self.plan = plan
         self.memory = memory
         self.provision = provision(query, plan)

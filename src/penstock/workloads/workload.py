@@ -27,7 +27,7 @@ from penstock.stats.counter import draw, unit
 from penstock.workloads.columns import PAYLOADS, key_strings
 from penstock.workloads.keys import KeyLaw, ShuffledKeys, UniformKeys, ZipfKeys
 
-__all__ = ["Options", "Workload", "uniform", "zipf", "zipf_pair"]
+__all__ = ["StreamOptions", "Workload", "uniform", "zipf", "zipf_pair"]
 
 # Lanes of a stream's random numbers; payload column c draws from lane _PAYLOAD + c.
 _TIME: Final = 0
@@ -137,7 +137,7 @@ class Workload:
         return law.pick(unit(draw(self.seed, (source, _KEY), start, stop)))
 
 
-class Options(TypedDict, total=False):
+class StreamOptions(TypedDict, total=False):
     """What the three below all take, with the meanings and defaults of `Workload`."""
 
     seed: int
@@ -151,12 +151,12 @@ class Options(TypedDict, total=False):
     in_step: bool
 
 
-def uniform(*, keys: int, **options: Unpack[Options]) -> Workload:
+def uniform(*, keys: int, **options: Unpack[StreamOptions]) -> Workload:
     """Streams whose keys are picked from `keys` equally likely ones."""
     return Workload(law=UniformKeys(keys), **options)
 
 
-def zipf(*, keys: int, skew: float = 1.0, **options: Unpack[Options]) -> Workload:
+def zipf(*, keys: int, skew: float = 1.0, **options: Unpack[StreamOptions]) -> Workload:
     """Streams in which key i of `keys` is picked in proportion to (i + 1) ** -skew."""
     return Workload(law=ZipfKeys(keys, skew), **options)
 
@@ -166,7 +166,7 @@ def zipf_pair(
     keys: int,
     skews: tuple[float, float] = (1.0, 1.0),
     shuffle: int | None = None,
-    **options: Unpack[Options],
+    **options: Unpack[StreamOptions],
 ) -> Workload:
     """Two streams in step, one row of each every second, with a skew for each.
 

@@ -19,7 +19,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final, NamedTuple, Unpack
 
-from penstock.planning.binary import Options, Pair, binary_cost
+from penstock.planning.binary import BinaryOptions, Pair, binary_cost
 from penstock.planning.touched import number
 from penstock.planning.weights import Weights, weights_of
 
@@ -49,7 +49,7 @@ def crossover(
     left_window: float,
     right_window: float,
     total_rate: float = 1.0,
-    **options: Unpack[Options],
+    **options: Unpack[BinaryOptions],
 ) -> float | None:
     """The ratio of left_rate to right_rate at which two combinations cost the same.
 
@@ -73,7 +73,7 @@ def winners(
     right_window: float,
     indexes: Sequence[str] = ("scan", "hash", "bplus_tree", "t_tree"),
     total_rate: float = 1.0,
-    **options: Unpack[Options],
+    **options: Unpack[BinaryOptions],
 ) -> list[Winner]:
     """The cheapest combination of these indexes along the ratio of left_rate to right_rate, from
     zero on, each with the ratio from which it wins."""
@@ -154,7 +154,7 @@ def scan_ratio(keys: float, weights: str | Weights = "kang2002") -> float:
 
 
 def _cost_by_ratio(
-    left_window: float, right_window: float, total_rate: float, options: Options
+    left_window: float, right_window: float, total_rate: float, options: BinaryOptions
 ) -> Callable[[Combination, float], float]:
     number(total_rate, "total_rate", positive=True)
 
@@ -172,7 +172,10 @@ def _cost_by_ratio(
 
 
 def _lines(
-    combinations: Sequence[Combination], left_window: float, right_window: float, options: Options
+    combinations: Sequence[Combination],
+    left_window: float,
+    right_window: float,
+    options: BinaryOptions,
 ) -> dict[Combination, Pair]:
     """Of each combination: its slope, what one left arrival costs; and its height, a right one."""
 

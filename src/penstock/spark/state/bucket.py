@@ -43,13 +43,13 @@ from penstock.spark.state.hot import HotState
 from penstock.spark.state.segments import Segments
 from penstock.spark.state.survivors import Survivors
 
-__all__ = ["Bucket", "Step", "release_parts", "with_guests"]
+__all__ = ["Bucket", "BucketStep", "release_parts", "with_guests"]
 
 _NO_GUESTS: Final[Mapping[int, Sequence[pa.RecordBatch]]] = {}
 
 
 @dataclass(frozen=True)
-class Step:
+class BucketStep:
     """What one batch brought to a bucket.
 
     results: the joined rows. late: rows behind the watermark, by stream. rebuilt: whether
@@ -114,7 +114,7 @@ class Bucket:
         batches: Mapping[int, Sequence[pa.RecordBatch]],
         watermark: int,
         guests: Mapping[int, Sequence[pa.RecordBatch]] = _NO_GUESTS,
-    ) -> Step:
+    ) -> BucketStep:
         """Join one batch, whose rows have the columns of blobs, into a bucket.
 
         guests: rows of the batch that stay in other buckets.
@@ -156,7 +156,7 @@ class Bucket:
         live = sum(windows.live(stream) for stream in range(len(manifest.segments)))
         held = windows.state_bytes + windows.payload_bytes
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
-        step = Step(results, late_rows, manifest, live, held, rebuilt)
+        step = BucketStep(results, late_rows, manifest, live, held, rebuilt)
         if share.driver.shedder is not None:
             step = _with_losses(step, was, share.driver.shedder)
         self._hot.publish(bucket, manifest.token, share)
@@ -170,7 +170,7 @@ class Bucket:
         limits = self._plan.limits.share(names.index(int(bucket)), len(names))
         return replace(self._plan, limits=limits)
 
-    def wake(self, bucket: str, store: Store, watermark: int) -> Step | None:
+    def wake(self, bucket: str, store: Store, watermark: int) -> BucketStep | None:
         """The step of a timer; None when a step at this watermark has seen to everything."""
         data = store.read_manifest()
         if data is not None:
@@ -268,7 +268,7 @@ class Bucket:
             store.wake_at(manifest.timer)
 
 
-def _with_losses(step: Step, was: Manifest, shedder: Shedder) -> Step:
+def _with_losses(step: BucketStep, was: Manifest, shedder: Shedder) -> BucketStep:
     """The same, with what it adds to the losses there were."""
     now = step.manifest
     is_counted = shedder.limits.loss != "off"

@@ -36,7 +36,7 @@ import pyarrow.ipc
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.state.share import Share
-from penstock.windows.memory import Bytes, Heap
+from penstock.windows.allocator import Bytes, Heap
 
 __all__ = ["MappedFiles", "MappedMemory"]
 

@@ -21,7 +21,7 @@ from penstock.kernels.arena import Flags
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.runtime.intake import event_times
-from penstock.windows.memory import Memory
+from penstock.windows.allocator import Allocator
 
 __all__ = ["Share"]
 
@@ -29,7 +29,7 @@ __all__ = ["Share"]
 class Share:
     """driver: over the windows. waiting: where rows or arrivals are counted."""
 
-    def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
+    def __init__(self, binding: Binding, plan: Plan, memory: Allocator | None = None) -> None:
         # Segments hold all tuples, and which have matched is told by their order; under limits
         # which are left is told by their numbers.
         self.driver = Driver(binding, plan, memory, keep_matched=plan.limits is None)

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from penstock.kernels.arena import Words
 from penstock.kernels.byte_copies import gather, measure
 from penstock.kernels.intrinsics.block_copy import BLOCK
-from penstock.windows.memory import Memory, zeros
+from penstock.windows.allocator import Allocator, zeros
 from penstock.windows.payload.column import TooLong
 from penstock.windows.payload.flat import Validity, put
 
@@ -32,7 +32,7 @@ class ByteStrings:
 
     must_release = True
 
-    def __init__(self, data_type: pa.DataType, mask: int, memory: Memory) -> None:
+    def __init__(self, data_type: pa.DataType, mask: int, memory: Allocator) -> None:
         self.type = data_type
         self._memory = memory
         self._large = pt.is_large_string(data_type) or pt.is_large_binary(data_type)

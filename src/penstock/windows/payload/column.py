@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.kernels.arena import Words
 
-__all__ = ["Column", "TooLong"]
+__all__ = ["PayloadColumn", "TooLong"]
 
 
 class TooLong(Exception):
@@ -25,7 +25,7 @@ class TooLong(Exception):
     """
 
 
-class Column(Protocol):
+class PayloadColumn(Protocol):
     """One payload column of a window. must_release: whether `release` does anything."""
 
     must_release: bool

@@ -12,22 +12,22 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.types as pt
 
-from penstock.windows.memory import Memory
+from penstock.windows.allocator import Allocator
+from penstock.windows.payload.arrow_runs import ArrowRuns
 from penstock.windows.payload.byte_strings import ByteStrings
-from penstock.windows.payload.column import Column
+from penstock.windows.payload.column import PayloadColumn
 from penstock.windows.payload.fixed_width import FixedWidth
-from penstock.windows.payload.segments import Segments
 
 __all__ = ["column_for"]
 
 
-def column_for(data_type: pa.DataType, mask: int, memory: Memory) -> Column:
+def column_for(data_type: pa.DataType, mask: int, memory: Allocator) -> PayloadColumn:
     """The way to keep a type."""
     if pt.is_boolean(data_type) or _fixed_width(data_type):
         return FixedWidth(data_type, mask, memory)
     if any(test(data_type) for test in _BYTES):
         return ByteStrings(data_type, mask, memory)
-    return Segments(data_type, memory)
+    return ArrowRuns(data_type, memory)
 
 
 _BYTES: Final = (pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary)

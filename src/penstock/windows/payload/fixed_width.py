@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.kernels.arena import Words
-from penstock.windows.memory import Memory, zeros
+from penstock.windows.allocator import Allocator, zeros
 from penstock.windows.payload.flat import Validity, moved, packed, put, unpacked
 
 __all__ = ["FixedWidth"]
@@ -22,7 +22,7 @@ class FixedWidth:
 
     must_release = False
 
-    def __init__(self, data_type: pa.DataType, mask: int, memory: Memory) -> None:
+    def __init__(self, data_type: pa.DataType, mask: int, memory: Allocator) -> None:
         self.type = data_type
         self._memory = memory
         self._boolean = pt.is_boolean(data_type)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.kernels.arena import Words
-from penstock.windows.memory import Memory
+from penstock.windows.allocator import Allocator
 
 __all__ = ["Validity", "moved", "packed", "put", "unpacked"]
 
@@ -42,7 +42,7 @@ def put(target: npt.NDArray[Any], start: int, values: npt.NDArray[Any]) -> None:
 class Validity:
     """Which positions are null; nothing is kept until the first null comes."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Allocator) -> None:
         self._memory = memory
         self.valid: npt.NDArray[np.uint8] | None = None
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.kernels.arena import Words
-from penstock.windows.memory import Memory
-from penstock.windows.payload.column import Column
+from penstock.windows.allocator import Allocator
+from penstock.windows.payload.column import PayloadColumn
 from penstock.windows.payload.columns import column_for
 from penstock.windows.payload.storage import as_given, kept_type
 
@@ -20,10 +20,12 @@ __all__ = ["Payload"]
 class Payload:
     """Columns of a window, as wide as its ring."""
 
-    def __init__(self, schema: pa.Schema, names: Sequence[str], size: int, memory: Memory) -> None:
+    def __init__(
+        self, schema: pa.Schema, names: Sequence[str], size: int, memory: Allocator
+    ) -> None:
         self._size = size
         self._types = {name: schema.field(name).type for name in names}
-        self.columns: Mapping[str, Column] = {
+        self.columns: Mapping[str, PayloadColumn] = {
             name: column_for(kept_type(given), size - 1, memory)
             for name, given in self._types.items()
         }

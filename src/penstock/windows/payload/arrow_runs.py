@@ -10,20 +10,20 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from penstock.kernels.arena import Words
-from penstock.windows.memory import Memory
+from penstock.windows.allocator import Allocator
 from penstock.windows.payload.column import TooLong
 from penstock.windows.payload.storage import empty_array
 
-__all__ = ["Segments"]
+__all__ = ["ArrowRuns"]
 
 
-class Segments:
+class ArrowRuns:
     """Arrow arrays of consecutive rows. Neighbours of like size are merged, so there are
     O(log rows) of them, and each row is copied O(log rows) times."""
 
     must_release = True
 
-    def __init__(self, data_type: pa.DataType, memory: Memory) -> None:
+    def __init__(self, data_type: pa.DataType, memory: Allocator) -> None:
         self.type = data_type
         self._memory = memory
         self._starts: list[int] = []

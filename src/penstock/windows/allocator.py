@@ -10,14 +10,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CACHE_LINE", "Bytes", "Heap", "Memory", "zeros"]
+__all__ = ["CACHE_LINE", "Allocator", "Bytes", "Heap", "zeros"]
 
 CACHE_LINE: Final = 64
 
 Bytes = npt.NDArray[np.uint8]
 
 
-class Memory(Protocol):
+class Allocator(Protocol):
     """A source of buffers."""
 
     def allocate(self, size: int) -> Bytes:
@@ -33,7 +33,7 @@ class Heap:
         return raw[skip : skip + size]
 
 
-def zeros(memory: Memory, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def zeros(memory: Allocator, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """A zeroed array in some memory."""
     kind = np.dtype(dtype)
     count = int(np.prod(shape))
