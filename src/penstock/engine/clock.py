@@ -97,11 +97,11 @@ class Clock:
             or timeout_us is None
             or (now - self._heard[stream]) * 1e6 <= timeout_us
         ]
-        # With every stream idle nothing tells how far time has come.
+        # While every stream is idle, nothing shows how far time has come.
         return max(self.watermark, min(heeded, default=self.watermark))
 
     def settle(self, after: tuple[list[int], int], heard: Mapping[int, int]) -> None:
-        """Make what `after` told the present."""
+        """Make what `after` returned the present."""
         self.watermarks, self.watermark = after
         now = self._now()
         for stream in heard:

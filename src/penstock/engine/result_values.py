@@ -1,6 +1,6 @@
-"""What results are worth to the user, as far as the tuples of one stream tell.
+"""What results are worth to the user, by the tuples of one stream.
 
-An expression over one stream gives each of its tuples a value; results with it are worth that.
+An expression over one stream gives each of its tuples a value: what results with it are worth.
 Tuples of other streams count as if all results were worth the same.
 """
 

@@ -1,13 +1,13 @@
 """Tuples that wait for their turn.
 
-Where rows or arrivals are counted, tuples enter the loop in the order (ts, stream, arrival),
-whatever order they came in. One can go when nothing before it is still to come: when the
+If windows count rows or arrivals, tuples enter the loop in the order (ts, stream, arrival),
+whatever order they came in. A tuple can go when nothing before it is still to come: when the
 watermark has passed it. At its own instant a tuple of an earlier stream may yet arrive.
-Where there is no order of arrival that could be told again, what is in tuples of one stream and
-one instant takes its place (state.contents): all of them are there when their turn comes.
+If the order of arrival cannot be reproduced, tuples of one stream and one instant are ordered by
+their contents (windows.contents): all of them are there when their turn comes.
 
-Where arrivals are counted, tuples are numbered in that order, and the loop works with these
-numbers in the place of times.
+If windows count arrivals, tuples are numbered in that order, and the loop works with these
+numbers instead of times.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Path:
     directory: int
 
     def node_room(self, entries: int) -> int:
-        """So many nodes suffice for so many tuples, if it is a tree."""
+        """How many nodes suffice for `entries` tuples; 0 if the index is no tree."""
         tree = TREES.get(KINDS[self.index.name])
         return 0 if tree is None else tree.nodes_for(entries)
 

@@ -146,7 +146,7 @@ class Provision(NamedTuple):
 def _carry_each(
     old: Any, new: Any, number: int, moved: tuple[Any, Any], what: tuple[str, int]
 ) -> None:
-    """Take over so many words of each tuple of a window."""
+    """Take over words of each tuple of a window. what: their name, and how many a tuple has."""
     name, width = what
     share = number % len(old.shares)
     places = [
@@ -194,8 +194,8 @@ _NONE: Final = (0, 0, 0)
 
 
 def _table(limits: Limits, by_key: bool, given: int, of_all: int) -> tuple[int, int, int]:
-    """Kind, places and words of one of `of_all` tables in the memory there is, or for so many
-    given keys."""
+    """Kind, places and words of one of `of_all` tables in the memory there is, or for `given`
+    keys."""
     room = limits.statistics.bytes
     if limits.memory.bytes is not None:  # what is learned must leave room to use it
         part = (limits.memory.bytes // of_all - _NEEDED_ANYWAY) // _PART

@@ -43,7 +43,7 @@ _SMALLEST_RING: Final = 64
 _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
 _UNIT_RING: Final = 1 << 12  # by which is measured what a place of a ring takes
-_SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
+_SHARE: Final = 8  # moving all live tuples pays after one arrival for every N of them
 # Of the live keys, as how many a tight directory has room for beside them, and at least.
 _SPARE_PART: Final = 8
 _LEAST_SPARE_PART: Final = 32
@@ -97,7 +97,7 @@ class Windows:
         self._watermark[0] = watermark
 
     def line_up(self, rows: Mapping[int, int]) -> None:
-        """Set the cursors of a chunk with so many rows of each stream, one behind the other."""
+        """Set the cursors of a chunk with `rows` of each stream, one behind the other."""
         self._cursors[:] = self._ends[:] = end = 0
         for number, count in rows.items():
             self._cursors[number] = end
@@ -127,7 +127,7 @@ class Windows:
         return int(self._heads[number])
 
     def by_key(self, number: int) -> bool:
-        """Whether a window holds so many rows of each key."""
+        """Whether a window holds N rows of each key."""
         return bool(self.state.windows["per_key"][number])
 
     def live_sequences(self, number: int) -> Words:
@@ -252,15 +252,15 @@ class Windows:
         }
 
     def ring_size(self, rows: int) -> int:
-        """The positions of a ring for so many tuples."""
+        """The positions of a ring for `rows` tuples."""
         return _ring_size(rows)
 
     def directory_size(self, live: int) -> int:
-        """The entries of a directory that is made for so many live keys."""
+        """The entries of a directory that is made for `live` keys."""
         return directory.directory_size(self._keys_for(live), tight=self.is_tight)
 
     def _keys_for(self, live: int, number: int = -1) -> int:
-        """How many keys a directory has room for where so many are live: the more, the less often
+        """How many keys a directory has room for when `live` are live: the more, the less often
         it is made anew, without the keys that have gone."""
         if self.is_tight:
             wanted = live + live // _SPARE_PART + _SPARE_KEYS
@@ -273,7 +273,7 @@ class Windows:
     # Making room.
 
     def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
-        """Room for so many more tuples in the rings, by window."""
+        """Make room for `rows` more tuples in the rings, by window."""
         sizes, moved = self._sizes_for(rows, watermark)
         if not moved:
             return
@@ -313,7 +313,7 @@ class Windows:
             ring.bury_outranked(self.state, number)
 
     def _sizes_for(self, rows: Mapping[int, int], watermark: int) -> tuple[list[int], list[int]]:
-        """The sizes of rings with room for so many more tuples, and which are moved for it."""
+        """The sizes of rings with room for `rows` more tuples, and which are moved for it."""
         moved: list[int] = []
         sizes = list(self._sizes)
         for number, count in rows.items():

@@ -127,7 +127,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
     record = record_at(state, number, sequence)
     level = 0
     if state.budget[0].stops:
-        pass  # the chance of a ghost must be told without it
+        pass  # the chance of a ghost must not depend on the level
     elif share.levels > 0 and share.ages == 0 and sequence != state.windows[number].head:
         level = queue.level_of(state, number, sequence)
     elif state.budget[0].uniform < 1.0:
@@ -209,7 +209,7 @@ def charge(state: State, rows: Words, at: int) -> None:
         had *= state.budget[0].looks
         state.shares[skipped].unprobed_lost += state.budget[0].sign / had
     count(state, charged, had)
-    if had < 1.0:  # the sample tells it
+    if had < 1.0:  # the sample estimates it
         for number in range(streams):
             if rows[number, at] < 0:
                 own = _chance(record_at(state, streams + number, ~rows[number, at]))

@@ -9,8 +9,8 @@ with takes one. So from the beginning on at most
 are dealt with, whatever the chances are. What is not taken is kept up to what a second brings, and
 up to a few tuples where that is less, or chance would leave much of a low rate unused.
 
-Lots are told by numbers, not drawn one after the other: an arrival that is begun again has the
-same.
+Lots are computed from numbers, not drawn one after the other: an arrival that is begun again has
+the same.
 """
 
 from __future__ import annotations

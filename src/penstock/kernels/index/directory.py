@@ -61,7 +61,7 @@ def _links(entry: int) -> int:
 
 @kernel
 def mixed(key: int) -> Any:
-    """A word whose high bits tell keys apart."""
+    """A word whose high bits distinguish keys."""
     word = np.uint64(key)
     return (word ^ (word >> _FOLD)) * _MULTIPLIER
 

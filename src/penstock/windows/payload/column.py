@@ -19,7 +19,7 @@ __all__ = ["Column", "TooLong"]
 
 
 class TooLong(Exception):
-    """So many rows do not fit in one Arrow array of the type: take fewer.
+    """The rows do not fit in one Arrow array of the type: take fewer.
 
     The bytes of text exceed 32-bit offsets, or the values of a dictionary its index type.
     """

@@ -28,7 +28,7 @@ class Payload:
             for name, given in self._types.items()
         }
 
-        # Flat buffers are written over in place; the others must be told what is gone.
+        # Flat buffers are written over in place; the others must release what is gone.
         self._releasing = [each for each in self.columns.values() if each.must_release]
         self.must_release = bool(self._releasing)
 
