@@ -127,9 +127,9 @@ class Metrics:
     have been heard.
 
     Under limits: lost, the results of the exact answer that did not come out; None if they are
-    not counted. lost_interval: where they are told by a sample, what they are with a chance of
-    95 %. lost_by: the same as `lost` by reason. ghosts: tuples that were shed and are remembered
-    to count them.
+    not counted. lost_interval: if a sample estimates them, where they are with a chance of 95 %.
+    lost_by: the same as `lost` by reason. ghosts: tuples that were shed and are remembered to
+    count them.
     """
 
     produced: int

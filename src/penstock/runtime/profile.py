@@ -5,7 +5,7 @@ made words. A stream is read once and nothing of it is kept but sketches, so it 
 
     rate        tuples that take part, over the span of event time from the first row to the last
     distinct    in a window: the median over some windows' lengths of it, drawn at random; slots of
-                time aligned to the epoch, or of so many rows. Over all time there may be many more
+                time aligned to the epoch, or of N rows. Over all time there may be many more
     selectivity of pairs in the same slots, twice as long as the longest window; of pairs of all
                 slots where a window is not of time, or the streams have none in common
 """
@@ -208,7 +208,7 @@ class _Meter:
         """What it came to. longest_us: the span of all streams, for those that have none."""
         rate = None
         if self.span_us:
-            # So many rows have one gap less between them.
+            # N rows have N - 1 gaps between them.
             rate = self._taking_part * (1 - 1 / self._rows) * _US / self.span_us
         elif longest_us:
             rate = self._taking_part * _US / longest_us

@@ -115,8 +115,8 @@ class ByteRoom:
         return self._last
 
     def _holds_all(self, limit: int, slots: list[float], live: list[int], ahead: list[int]) -> bool:
-        """Whether nothing has to go for a chunk with so many tuples of each stream, which bring new
-        keys at the rate at which those that are there did."""
+        """Whether nothing has to go for a chunk with `ahead` tuples of each stream, if they bring
+        new keys at the rate at which those that are there did."""
         windows = self.windows
         coming = ahead + [0] * (windows.count - len(ahead))
         rings = self._fixed + sum(

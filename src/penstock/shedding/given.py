@@ -43,7 +43,7 @@ def fill_table(
     path = int(state.windows["paths"][stream])
     if given is None or binding.schemas[stream] is None or state.tables[path].given:
         return
-    if not state.tables[path].places:  # neither what goes nor what is lost is told by them
+    if not state.tables[path].places:  # neither what goes nor what is lost depends on them
         return
     words = given_words(binding, stream, list(given))
     weights = np.array(list(given.values()), np.float64)

@@ -182,7 +182,7 @@ def save_ghosts(shedder: Shedder, stream: int, chosen: Words | None = None) -> p
 
 
 def check_ghosts(shedder: Shedder, held: int) -> None:
-    """Refuse limits under which so many ghosts would be forgotten, and with them what is lost."""
+    """Refuse limits under which `held` ghosts would be forgotten, and with them what is lost."""
     if held and not shedder.windows.has_ghosts:
         raise SnapshotError(
             f"{held:,} tuples that were shed are remembered, to count the results that are lost "

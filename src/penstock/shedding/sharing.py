@@ -142,7 +142,7 @@ def _alike(shares: Shares, bounds: Bounds, rates: Shares) -> Shares:
 
 
 def portions(whole: int, parts: Sequence[float]) -> list[int]:
-    """So many, divided in proportion to the parts; what is left over goes to the first of those
+    """Divide `whole` in proportion to the parts; what is left over goes to the first of those
     that miss most."""
     total = sum(parts)
     shares = [whole * part / total for part in parts] if total else [0.0] * len(parts)

@@ -31,7 +31,7 @@ _LOCAL: Final = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?")
 
 # Set when they are missing: changelogs instead of whole snapshots at each commit, no counting
 # of rows, which reads before every write, and Arrow batches that are also bounded in bytes: a
-# row of ours is a blob, and so many of these at once would take gigabytes.
+# row of ours is a blob, and a batch bounded in rows alone would take gigabytes.
 _WANTED: Final = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",

@@ -210,8 +210,8 @@ class Bucket:
         store.write_manifest(manifest.pack())
 
     def _first_needed(self, stream: int, watermark: int) -> int:
-        """The time from which on tuples of a history are still in their window, or can tell which
-        of the other stream's that are have matched."""
+        """The time from which on tuples of a history are still in their window, or show which of
+        the other stream's that are have matched."""
         query = self._binding.query
         window = query.windows[stream]
         needed = [window.oldest(watermark)]
