@@ -46,7 +46,7 @@ class ResultValues:
         return cls(expression, stream)
 
     def of_tuples(self, stream: int, arrivals: Arrivals) -> npt.NDArray[np.float64]:
-        """What results with these tuples are worth; nothing below zero, nor where it is null."""
+        """What results with these tuples are worth: zero if it is null or below zero."""
         if stream != self.stream:
             return np.ones(len(arrivals), np.float64)
         worths = evaluated(self.expression, lambda _, name: arrivals.columns[name])

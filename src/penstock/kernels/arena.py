@@ -166,8 +166,8 @@ class State(NamedTuple):
 
     general is None in a plain join: one path for each window, no tree, and every step asks for the
     arrival's key. Numba takes that for another type and compiles the kernels for it without all
-    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner. So it is
-    with limited, None where memory is not (`has_budget`).
+    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner. The same
+    goes for limited, None if memory is not (`has_budget`).
     """
 
     join: Any

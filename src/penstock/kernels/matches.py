@@ -70,7 +70,7 @@ def passed(state: State, number: int, begin: int, stop: int, watermark: int) -> 
 
 @kernel
 def unmatched(state: State, number: int, begin: int, stop: int, out: Words) -> int:
-    """Write the tuples of a run without a match, and mark them; how many they are."""
+    """Write the tuples of a run without a match, and mark them; return how many they are."""
     count = 0
     for sequence in range(begin, stop):
         record = record_at(state, number, sequence)
@@ -83,7 +83,7 @@ def unmatched(state: State, number: int, begin: int, stop: int, out: Words) -> i
 
 @kernel
 def outranked(state: State, number: int, begin: int, out: Words) -> int:
-    """The same of those that tuples from `begin` on have outranked, in a window by key.
+    """The same for those that tuples from `begin` on have outranked, in a window by key.
 
     N new tuples of a key outrank N older ones, those right behind the window. O(rows per key and
     new tuples), for each key.

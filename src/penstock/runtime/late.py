@@ -31,7 +31,7 @@ class LateRows:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch, most_bytes: int | None = None) -> int:
-        """Keep late rows; how many rows had to be forgotten for it."""
+        """Keep late rows; return how many rows had to be forgotten for it."""
         self.batches.append(batch)
         self._rows += len(batch)
         if len(self.batches) > (_MANY_BATCHES if most_bytes is None else _FEW_BATCHES):

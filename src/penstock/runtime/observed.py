@@ -2,7 +2,7 @@
 
 Worked out when it is asked for. A push only notes how many tuples came and of which times. Keys and
 row widths are those of the tuples that are live, rates those of the last batches, or of the live
-tuples where batches bring few: so both follow the streams as they change. Under limits live tuples
+tuples if batches bring few: so both follow the streams as they change. Under limits live tuples
 are those worth keeping, not those that came, and rates are of batches alone.
 """
 

@@ -1,15 +1,15 @@
 """How many tuples fit into a limit in bytes, with the ghosts of those that do not.
 
 Rings and directories have sizes that are powers of two, and columns may be of any width: what is
-held does not follow from the number of tuples alone. So before each chunk it is worked out, from
-what tuples and ghosts take now and how they are divided among the streams, how many there may be
-such that all of it stays within the limit. Kernels then shed after each instant, as they do for a
-limit in rows: at no time goes more than has to.
+held does not follow from the number of tuples alone. So before each chunk `fitting` works out how
+many there may be such that all of it stays within the limit, from what tuples and ghosts take now
+and how they are divided among the streams. Kernels then shed after each instant, as they do for a
+limit in rows: no more goes than has to.
 
 While all that is there and all of the chunk fits, nothing goes: then room is worked out for just
 these. When tuples have to go, there must be room for their ghosts, or nobody would know what the
 limit costs: for as many as there are and will be, up to one for every two tuples, or an eighth of
-the memory where tuples are wide. What the tuples leave, for the size of a ring, is for more.
+the memory if tuples are wide. What the tuples leave, for the size of a ring, is for more.
 """
 
 from __future__ import annotations

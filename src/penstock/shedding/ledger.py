@@ -58,7 +58,7 @@ def loss_of(shedder: Shedder, produced: int) -> Loss:
 
 def interval_of(estimate: float, variance: float) -> tuple[float, float]:
     """Wilson's interval for an estimate: the numbers from which it is a few standard deviations
-    away at most, where the variance is in proportion to the number. An estimate too low has too
+    away at most, if the variance is in proportion to the number. An estimate too low has too
     low a variance beside it: the plain interval around it then misses the truth."""
     if estimate <= 0.0:
         return 0.0, 0.0

@@ -54,7 +54,7 @@ class Losses:
 
     @property
     def looks(self) -> float:
-        """The chance that the results of such a tuple are counted; 1 where all look."""
+        """The chance that the results of such a tuple are counted; 1 if all look."""
         budget = self.windows.state.budget[0]
         return float(budget.looks) if budget.service_rate > 0.0 else 1.0
 

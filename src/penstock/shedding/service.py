@@ -48,7 +48,7 @@ class Service:
         windows.state.shares["chance"] = 1.0
 
     def limit(self, limits: Limits) -> None:
-        """Have these limits from now on."""
+        """Keep these limits from now on."""
         self._limits = limits
         budget = self.windows.state.budget[0]
         budget.service_rate = (limits.service_rate or 0.0) / _SECOND_US
@@ -121,7 +121,8 @@ class Service:
         return counted * _LN_2 / (half_life * -np.expm1(-_LN_2 * passed / half_life))
 
     def _tuples(self, query: Query, rates: Rates) -> list[float]:
-        """In each window: as many as come in its time, or, where that is no measure, as are."""
+        """Tuples in each window: as many as come in its time, or as are there, if that is no
+        measure."""
         live = [float(self.windows.live(stream)) for stream in range(len(rates))]
         if self._limits.pool == "allocated":
             room = self.windows.state.shares["rows"]

@@ -37,7 +37,7 @@ __all__ = ["Shedder"]
 _HALVINGS: Final = 60
 _LEAST_LEVELLED: Final = 256  # arrivals
 _LEAST_CHUNK: Final = 1024  # a smaller one costs more around the loop than in it
-_LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, where a few wide tuples are much
+_LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, for which a few wide tuples are much
 _LEVELLED: Final = 1  # times as many as there are have come before all get levels anew
 _MOST_CHUNK: Final = 1 << 16
 _LATE_PART: Final = 8  # of a limit in bytes, the most for late rows
@@ -72,7 +72,7 @@ class Shedder:
         self._set_rows(limits.memory)
 
     def _measure_windows(self) -> None:
-        """Have what follows from the lengths of windows, which may be others than before."""
+        """Write what follows from the lengths of windows, which may be others than before."""
         state, half_life = self.windows.state, half_life_of(self._query)
         state.budget["half_life"] = half_life
         state.shares["scale"] = scales_of(self._query, half_life)
@@ -157,7 +157,7 @@ class Shedder:
         return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), _MOST_CHUNK))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
-        """What tuples are worth that will be the next in a window's ring."""
+        """Write what tuples are worth that will be the next in a window's ring."""
         state = self.windows.state
         start = int(state.shares["values"][stream])
         if not start:
@@ -213,12 +213,12 @@ class Shedder:
         return fitting.rows
 
     def enforce(self, watermark: int) -> None:
-        """When the limit has become another."""
+        """Shed what is too much, after the limit has changed."""
         self._shed(watermark)
         self.keep_bytes(watermark)
 
     def keep_bytes(self, watermark: int) -> None:
-        """After a chunk."""
+        """Keep a limit in bytes, after a chunk."""
         limit, windows = self._window_bytes, self.windows
         if limit is None:
             return

@@ -31,7 +31,7 @@ _PARTITIONS: Final = (
 
 @dataclass(frozen=True)
 class BucketCount:
-    """given: by the user. partitions: the session's, for where no task is running.
+    """given: by the user. partitions: the session's, for when no task is running.
     per_partition: how many for each of these, when none are given."""
 
     given: int | None

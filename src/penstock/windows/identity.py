@@ -108,7 +108,7 @@ class Identities:
         return {"keys": keys, "moved_on": self._moved_on, "many": self._many}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped for keys of the same kinds."""
+        """Restore what was dumped for keys of the same kinds."""
         self._levels = []
         if dumped["keys"] is not None:
             words, *keys = dumped["keys"].columns

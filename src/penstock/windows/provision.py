@@ -166,13 +166,13 @@ def provision(query: Query, plan: Plan) -> Provision | None:
     by_worth = is_limited and limits.shed in BY_WORTH
     by_age = is_limited and limits.shed == "age"
     has_groups = limits.loss != "off"
-    # Where nothing is dropped that others would meet, there are none.
+    # There are none if nothing is dropped that others would meet.
     has_ghosts = has_groups and (is_limited or limits.drop == "tuple")
     tables = []
     for stream, words in enumerate(query.access.words):
         given = limits.frequencies.get(query.names[stream], {})
         for word in words:
-            # Ghosts are sampled by worth, whatever tuples are shed by: of bytes it takes few.
+            # Ghosts are sampled by worth, whatever tuples are shed by: that takes few bytes.
             needed = by_worth or has_ghosts
             of_all = sum(map(len, query.access.words)) if by_worth else NO_LIMIT
             kind = _table(limits, isinstance(word, Equal), len(given), of_all)

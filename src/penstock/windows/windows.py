@@ -42,9 +42,9 @@ __all__ = ["Windows"]
 _SMALLEST_RING: Final = 64
 _LARGEST_RING: Final = 1 << 30  # positions are 31 bits wide
 _WORD: Final = 8
-_UNIT_RING: Final = 1 << 12  # by which is measured what a place of a ring takes
+_UNIT_RING: Final = 1 << 12  # the ring by which the bytes of one place are measured
 _SHARE: Final = 8  # moving all live tuples pays after one arrival for every N of them
-# Of the live keys, as how many a tight directory has room for beside them, and at least.
+# Spare keys of a tight directory: one for every N live keys, at least one for every N, and some.
 _SPARE_PART: Final = 8
 _LEAST_SPARE_PART: Final = 32
 _SPARE_KEYS: Final = 16
@@ -74,7 +74,7 @@ class Windows:
         windows = self.state.windows
         for number in range(count):
             window = query.windows[number % self.streams]  # ghosts leave when tuples would
-            # In arrivals, where these are counted in the place of time.
+            # In arrivals, if these are counted instead of time.
             windows["length_us"][number] = window.arrivals or window.length_us
             windows["slot_us"][number] = window.slot_us
             windows["rows"][number] = window.rows
@@ -85,7 +85,7 @@ class Windows:
                 queue.clear(self.state, number)
 
     def _use(self, state: State) -> None:
-        """Be in this arena. To look fields up by name costs more than all else of a small push."""
+        """Use this arena. To look fields up by name costs more than all else of a small push."""
         self.state = state
         self._live, self._tails = state.windows["live"], state.windows["tail"]
         self._heads = state.windows["head"]
@@ -93,7 +93,7 @@ class Windows:
         self._watermark = state.join["watermark"]
 
     def begin(self, watermark: int) -> None:
-        """A batch, after which this watermark holds."""
+        """Begin a batch after which this watermark holds."""
         self._watermark[0] = watermark
 
     def line_up(self, rows: Mapping[int, int]) -> None:
@@ -297,7 +297,7 @@ class Windows:
         moves.close_ranks(self.state, number, live)
 
     def bytes_with(self, rows: Mapping[int, int], watermark: int) -> int:
-        """How much would be held with that room, as far as can be known."""
+        """How many bytes would be held with that room, as far as can be known."""
         sizes, moved = self._sizes_for(rows, watermark)
         if not moved:
             return self.state_bytes + self.payload_bytes
@@ -384,7 +384,7 @@ class Windows:
         self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
 
     def give_back(self) -> None:
-        """The same, when nothing more will come and what is free is most of it."""
+        """The same, if most of the room is free; for when nothing more will come."""
         if _SHARE * self._live_in_all() < sum(self._sizes):
             self.close_ranks()
 
@@ -446,7 +446,7 @@ class Windows:
         return {"sizes": self._sizes, "arena": arena, "payloads": payloads}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped, on its buffers; the payloads are those of the same streams."""
+        """Restore what was dumped, on its buffers; the payloads are those of the same streams."""
         self._sizes = list(dumped["sizes"])
         self._use(view(dumped["arena"], self._paths.shape))
         for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):

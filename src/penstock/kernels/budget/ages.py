@@ -50,7 +50,7 @@ def match(state: State, number: int, ts: int, now: int) -> None:
 
 @kernel
 def learn(state: State) -> None:
-    """From the matches since the last time, and the tuples and ghosts that are there."""
+    """Learn from the matches since the last time, and the tuples and ghosts that are there."""
     budget = state.budget[0]
     arrivals = float(budget.arrivals)
     budget.arrivals = 0
@@ -69,7 +69,7 @@ def learn(state: State) -> None:
             best, matches, there = 0.0, 0.0, 0.0
             for each in range(begin, AGES):
                 matches += state.floats[ages + _MATCHES * AGES + each]
-                # Where nothing was, nothing is known: as if one had been, and had met half one.
+                # If nothing was there, nothing is known: as if one had been, and had met half one.
                 there += state.floats[ages + _THERE * AGES + each] + 1.0
                 best = max(best, (matches + 0.5) / there)
             state.floats[ages + _WORTHS * AGES + begin] = best

@@ -6,9 +6,9 @@
     ...
     entries     of the tuples of each window, by position: its neighbours in the queue, and its
                 number, which says how many of its stream came before
-    levels      of the queues, where tuples are kept in order of their worth (queue.py), and
-                of each how long tuples stay, where that is learned
-    values      of the tuples, where the user says what results are worth
+    levels      of the queues, if tuples are kept in order of their worth (queue.py), and
+                of each how long tuples stay, if that is learned
+    values      of the tuples, if the user says what results are worth
     notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed; once
                 it has its columns, in the place of the first how many were laid before it
     counts      of the tables (stats)

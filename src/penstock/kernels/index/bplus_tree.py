@@ -20,7 +20,7 @@ more, inner nodes but the root INNER_LEAST children or more, and the root, if no
 An insert splits the full inner nodes on its way down and a removal fills up those that hold
 the least, so that a change of the leaf never reaches further up than its parent.
 A full leaf first hands entries to a leaf beside it that has room, and only then is split.
-Where keys ascend, or many tuples share a key, entries are always added at the same end:
+If keys ascend, or many tuples share a key, entries are always added at the same end:
 split in the middle, every leaf would be left half empty, and stay so until its tuples expire.
 """
 
@@ -270,7 +270,7 @@ def _fell(words: Words, tree: Any) -> None:
 
 @outlined
 def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
-    """Take an entry out; whether it was there."""
+    """Take an entry out; return whether it was there."""
     if tree.root == NOWHERE:
         return False
     parent, node, position = _way_down(words, tree, key, sequence, INNER_LEAST)

@@ -27,7 +27,7 @@ __all__ = ["Share"]
 
 
 class Share:
-    """driver: over the windows. waiting: where rows or arrivals are counted."""
+    """driver: over the windows. waiting: for when rows or arrivals are counted."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Memory | None = None) -> None:
         # Segments hold all tuples, and flags in their order say which have matched; under limits
@@ -109,7 +109,7 @@ class Share:
         return {"driver": self.driver.dump(), "waiting": waiting}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped by a share of the same binding and plan, on its buffers."""
+        """Restore what a share of the same binding and plan dumped, on its buffers."""
         self.driver.load(dumped["driver"])
         if dumped["waiting"] is not None:
             self.waiting.load(dumped["waiting"], self.driver.binding)

@@ -46,7 +46,7 @@ class Column(Protocol):
         """Everything in it, as plain values and the buffers themselves."""
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped, on its buffers."""
+        """Restore what was dumped, on its buffers."""
 
     @property
     def nbytes(self) -> int:
