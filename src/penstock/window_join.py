@@ -103,7 +103,7 @@ class WindowJoin(Query):
     ) -> Join:
         """Run it in this process.
 
-        workload: what is known of the streams, for the planner; `explain` tells what comes of it.
+        workload: what is known of the streams, for the planner; `explain` shows what comes of it.
         indexes: 'hash', 'buckets', 'buckets(4096)', 'bplus_tree', 't_tree' or 'scan', for all
             windows or by stream. The answer does not depend on it. When not given, the cheapest.
         probe_orders: by stream, the others in the order its arrivals probe them; when not given,
@@ -143,8 +143,8 @@ class WindowJoin(Query):
         buckets: into how many parts the join is divided, by key, each of them joined on its
             own; four for each shuffle partition when not given. It stays with a checkpoint. Two
             streams without a key are divided by tuples, into one for each partition. Windows
-            of so many rows of a stream, or of arrivals, take one, and so do other joins
-            without a key; a PlanWarning says so.
+            of N rows of a stream, or of arrivals, take one, and so do other joins without a
+            key; a PlanWarning says so.
         kind: add a column `kind`, 'result' or 'late', and give late rows out too, with the
             columns of the other streams null.
         initial: by stream, a batch DataFrame of history. The query starts as if it had been

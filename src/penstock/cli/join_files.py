@@ -7,7 +7,7 @@ ended no longer holds back the watermark.
 A common key can make millions of results out of a round, and they all come at once. So a
 round is pushed in pieces, small at first, that grow while few results come of them. Lost
 results count too, so that the pieces do not grow with what memory is short of. Under limits
-pieces are also small beside what is held, which tells the closer how much memory would have been
+pieces are also small beside what is held, which shows more closely how much memory would have been
 enough.
 """
 

@@ -1,4 +1,4 @@
-"""Options that several commands take, each told once."""
+"""Options that several commands take, each defined once."""
 
 from __future__ import annotations
 

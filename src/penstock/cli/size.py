@@ -1,4 +1,4 @@
-"""`penstock size`: a recording is read, joined within less memory and more, and told of."""
+"""`penstock size`: read a recording, join it within less memory and more, and report."""
 
 from __future__ import annotations
 

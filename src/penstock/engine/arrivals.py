@@ -28,7 +28,7 @@ class Intake(NamedTuple):
 class Arrivals:
     """ts: event times. words: words[w], those for path w. columns: the payload in kept types.
 
-    mute: which meet nothing, where such tuples count as rows; None when none has to be known.
+    mute: which meet nothing, if such tuples count as rows; None if that need not be known.
     guests: which meet others here but stay elsewhere; None when all stay. They never wait.
     """
 
@@ -57,7 +57,7 @@ class Arrivals:
         return Arrivals(self.ts[rows], words, columns, mute, guests)
 
     def with_keys(self) -> Arrivals:
-        """Those that have one."""
+        """Those that have a key."""
         if self.mute is None:
             return self
         heard = self.take(np.flatnonzero(~self.mute)) if self.mute.any() else self
@@ -125,7 +125,7 @@ class Arrivals:
 
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:
-    """Which of these, one behind the other, have no key; None when none has to be known."""
+    """Which of these, one behind the other, have no key; None if that need not be known."""
     if all(part.mute is None for part in parts):
         return None
     return _joined([(len(part), part.mute) for part in parts])

@@ -27,7 +27,7 @@ __all__ = ["Candidates"]
 class Candidates:
     """rows[j]: sequence numbers of stream j; the last row of it: the latest event time.
 
-    of: the window that each stream's tuples are in, where some are ghosts.
+    of: the window that each stream's tuples are in, if some are ghosts.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """One clock: the watermarks of the streams and of the join.
 
 A stream's watermark is its newest event time less its lateness, or what it was advanced to
-by hand, whichever is later. Where its jumps are capped, a gap in its times that is longer than
+by hand, whichever is later. If its jumps are capped, a gap in its times that is longer than
 the cap moves it on by no more than the cap in one push. The join's is the lowest of them; a
 stream that has been silent for longer than its idle timeout is left out. The join's watermark
 never goes back, so a stream that returns behind it is late.
@@ -42,7 +42,7 @@ class Clock:
         return self._lowest(self.watermarks, {})
 
     def arrival(self, wall_clock: Callable[[], float], watermark: int) -> int:
-        """The time of what arrives now, where the join's watermark is this one.
+        """The time of what arrives now. watermark: the join's.
 
         It is never before what has arrived already, nor late, however the wall clock is set.
         """
@@ -97,11 +97,11 @@ class Clock:
             or timeout_us is None
             or (now - self._heard[stream]) * 1e6 <= timeout_us
         ]
-        # With every stream idle nothing tells how far time has come.
+        # While every stream is idle, nothing shows how far time has come.
         return max(self.watermark, min(heeded, default=self.watermark))
 
     def settle(self, after: tuple[list[int], int], heard: Mapping[int, int]) -> None:
-        """Make what `after` told the present."""
+        """Make what `after` returned the present."""
         self.watermarks, self.watermark = after
         now = self._now()
         for stream in heard:

@@ -5,7 +5,7 @@ For each chunk of a batch, in order of time (windows also expire arrival by arri
     1  room       in the rings, for the arrivals of the chunk; their payload to its place
     2  probe      each arrival against the other windows, then into its own    kernels.loop
     3  verify     candidates with equal hashes, by value                       engine.candidates
-    4  emit       taken once, as Arrow; matches are marked where they count    kernels.matches
+    4  emit       taken once, as Arrow; matches are marked if they count       kernels.matches
     5  expire     what both the chunk and the batch's watermark have passed    kernels.ring
                   and has met nothing comes out first, in outer joins          engine.unmatched
 
@@ -79,7 +79,7 @@ class Driver:
             self.shedder = Shedder(binding.query, plan.limits, self.windows)
         self._values = ResultValues.of(binding.query, plan.limits)
         self.produced = 0
-        # Of results of matches the latest event times, in order; kept for who sets a list here.
+        # The latest event times of matches, in order of the results; kept once a list is set here.
         self.latest: list[Words] | None = None
         self._query = binding.query
         self._bury = not keep_matched
@@ -160,9 +160,9 @@ class Driver:
         return pa.Table.from_batches(results, self._schema) if results else self._nothing
 
     def refill(self, stream: int, arrivals: Arrivals, matched: Flags | None = None) -> None:
-        """Put tuples into a window as if they had arrived and met nothing; some had, before.
+        """Put tuples into a window as if they had arrived and met nothing. matched: which had.
 
-        Nothing is shed for them: who fills windows again keeps within limits when all is there.
+        Nothing is shed for them: the caller keeps within limits when all is there.
         """
         self._reserve({stream: arrivals}, BEGINNING)
         done, first = 0, self.windows.head(stream)
@@ -187,7 +187,7 @@ class Driver:
         return self._unmatched.first_end
 
     def check(self) -> None:
-        """Raise AssertionError when something in it is not what it should be; for tests."""
+        """Raise AssertionError unless all invariants hold; for tests."""
         invariants.check(self.windows)
         self._unmatched.check(self.windows)
 
@@ -200,7 +200,7 @@ class Driver:
         }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped by a driver of the same binding and plan, on its buffers."""
+        """Restore what a driver of the same binding and plan dumped, on its buffers."""
         self.produced = dumped["produced"]
         self.windows.load(dumped["windows"])
         self._unmatched.load(dumped["unmatched"], self.windows)
@@ -300,7 +300,7 @@ class Driver:
         self._append(self._marked(held), results)
 
     def _marked(self, held: Candidates) -> Candidates:
-        """Those of the matches that come out, once all have been marked where that counts."""
+        """Mark all matches, if the join needs it, and return those that come out."""
         query = self._query
         if query.how == "inner" or not len(held):
             return held

@@ -41,7 +41,7 @@ def count_lost(windows: Windows, binding: Binding, rows: Words) -> None:
         skipped = SKIPPED * (bits >> streams + len(streams) & 1)
         chosen[:-1] -= skipped[:, None]
         for held in _held(windows, binding, chosen, pattern):
-            # As they were found: what is a ghost is told by its sign.
+            # As they were found: a ghost has a negative sign.
             signed = np.where(pattern[:, None], ~held[:-1], held[:-1]) + skipped[:, None]
             signed = np.ascontiguousarray(signed)
             if binding.query.how == "semi":

@@ -123,7 +123,7 @@ def _as_calculated(calculation: Calculation, values: Array) -> Array:
 def _in_few_digits(calculation: Calculation, array: pa.Array) -> pa.Array:
     """Decimals without digits behind the point that are all zero, if they then fit in 64 bits.
 
-    decimal(38, 18), as Spark has it where nothing else is said, is seldom used for so many.
+    decimal(38, 18), a default of Spark, seldom needs all of its digits.
     """
     if calculation.wide or array.type.scale <= _FEW_DIGITS or _in_64_bits(_words(array)).all():
         return array

@@ -4,14 +4,14 @@ What a row gives depends on that row alone, and no value fails:
 
 - integers, decimals, times and durations are exact. A time is a number of seconds with a fraction.
   `/` of integers leaves out the fraction, any other `/` is the exact ratio; `%` has the sign of
-  the dividend; both are null where the divisor is zero;
+  the dividend; both are null if the divisor is zero;
 - beside a float each of them is the nearest float, and IEEE 754 says the rest;
 - a number that is written in a query with a point is a decimal beside decimals, else a float;
 - a date is its midnight, in UTC beside times with a zone; a time of day that an addition or a
   subtraction takes out of its day is null.
 
 An exact number is `whole / (divisor * 10**scale)`; nearly always there is no divisor. Wholes are
-calculated in 64 bits; rows for which these do not do are calculated again (`engine.whole`).
+calculated in 64 bits; rows that need more are calculated again (`engine.whole`).
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ def _product(calculation: Calculation, left: Number, right: Number) -> Number:
 
 
 def _divided(calculation: Calculation, op: str, left: Number, right: Number, kind: str) -> Number:
-    """Null where the divisor is zero."""
+    """Null if the divisor is zero."""
     one, other, scale, divisor = _together(calculation, left, right)
     zero = calculation.compared(np.equal, other, calculation.constant(0))
     valid = None

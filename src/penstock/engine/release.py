@@ -3,10 +3,10 @@
 Over time windows nothing has to wait: a combination is complete as soon as its tuples are
 there. What is behind the watermark is late and set aside; what is before the begin of its
 window, fails a predicate over its stream alone, or has no key, can meet nothing and goes no
-further; the rest is put in order of time. Where what meets nothing comes out all the same, a
-tuple without a key does so at once.
-Where rows or arrivals are counted, tuples without a key count too and are passed on as mute;
-when tuples may go on is then for `engine.waiting` to say.
+further; the rest is put in order of time. If the join gives out what meets nothing, a tuple
+without a key comes out at once.
+If windows count rows or arrivals, tuples without a key count too and are passed on as mute;
+`engine.waiting` then says when tuples may go on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
     keyless: how many in time had a null or NaN for a key, or for what is compared by order, and go
     no further. filtered: how many in time were before the begin of their window, or failed a
-    predicate. alone: those without a key, where what matches nothing comes out."""
+    predicate. alone: those without a key, if what matches nothing comes out."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None

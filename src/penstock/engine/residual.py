@@ -62,7 +62,7 @@ def holds(
 ) -> Flags:
     """Which rows a predicate holds for.
 
-    columns: in kept types. schemas: of the streams, None where one is not known.
+    columns: in kept types. schemas: of the streams, None for one that is not known.
     """
     if isinstance(predicate, Call):
         return _called(predicate, columns, rows, schemas)
@@ -122,7 +122,7 @@ def _in_days(array: pa.Array) -> pa.Array:
 
 
 def _for_all(calculation: Calculation, values: Any) -> Any:
-    """A value for each row, where all may have the same."""
+    """A value for each row, of values for each or of one for all."""
     return np.broadcast_to(values, calculation.rows)
 
 

@@ -1,6 +1,6 @@
-"""What results are worth to the user, as far as the tuples of one stream tell.
+"""What results are worth to the user, by the tuples of one stream.
 
-An expression over one stream gives each of its tuples a value; results with it are worth that.
+An expression over one stream gives each of its tuples a value: what results with it are worth.
 Tuples of other streams count as if all results were worth the same.
 """
 
@@ -46,7 +46,7 @@ class ResultValues:
         return cls(expression, stream)
 
     def of_tuples(self, stream: int, arrivals: Arrivals) -> npt.NDArray[np.float64]:
-        """What results with these tuples are worth; nothing below zero, nor where it is null."""
+        """What results with these tuples are worth: zero if it is null or below zero."""
         if stream != self.stream:
             return np.ones(len(arrivals), np.float64)
         worths = evaluated(self.expression, lambda _, name: arrivals.columns[name])

@@ -104,7 +104,7 @@ class Unmatched:
         return out[: matches.outranked(windows.state, stream, begin, out)]
 
     def _follow(self, windows: Windows, stream: int) -> None:
-        """When tuples have been moved, or have other ends, those that are there begin anew."""
+        """If tuples have been moved, or have other ends, begin anew with those that are there."""
         if self._moves[stream] == windows.moves[stream]:
             return
         self._moves[stream] = windows.moves[stream]
@@ -145,7 +145,7 @@ class Unmatched:
         }
 
     def load(self, dumped: Mapping[str, Any], windows: Windows) -> None:
-        """Be what was dumped, of windows that have been loaded."""
+        """Restore what was dumped, of windows that have been loaded."""
         for stream in self._streams:
             of_stream = dumped[str(stream)]
             runs = [_Run(*run) for run in of_stream["runs"]]

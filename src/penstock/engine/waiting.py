@@ -1,13 +1,13 @@
 """Tuples that wait for their turn.
 
-Where rows or arrivals are counted, tuples enter the loop in the order (ts, stream, arrival),
-whatever order they came in. One can go when nothing before it is still to come: when the
+If windows count rows or arrivals, tuples enter the loop in the order (ts, stream, arrival),
+whatever order they came in. A tuple can go when nothing before it is still to come: when the
 watermark has passed it. At its own instant a tuple of an earlier stream may yet arrive.
-Where there is no order of arrival that could be told again, what is in tuples of one stream and
-one instant takes its place (state.contents): all of them are there when their turn comes.
+If the order of arrival cannot be reproduced, tuples of one stream and one instant are ordered by
+their contents (windows.contents): all of them are there when their turn comes.
 
-Where arrivals are counted, tuples are numbered in that order, and the loop works with these
-numbers in the place of times.
+If windows count arrivals, tuples are numbered in that order, and the loop works with these
+numbers instead of times.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Waiting:
         watermark: int,
         alone: Mapping[int, Arrivals] | None = None,
     ) -> pa.Table:
-        """Through the loop, at once or when it is their turn; the watermark is that of after.
+        """Run tuples through the loop, at once or when it is their turn. watermark: that of after.
 
         arrivals: identified. alone: tuples that come out without having been in a window, at once.
         """
@@ -78,7 +78,7 @@ class Waiting:
         self._runs[stream].add(arrivals)
 
     def identified(self, binding: Binding, stream: int, arrivals: Arrivals) -> Arrivals:
-        """The same with keys that no two different ones share, where windows count by key."""
+        """The same with words that no two different keys share, if windows count by key."""
         if binding.exact or not self._query.counts_by_key or not len(arrivals):
             return arrivals
         if self._identities is None:
@@ -90,8 +90,7 @@ class Waiting:
 
     @contextmanager
     def unless_refused(self) -> Iterator[None]:
-        """Keys that are registered meanwhile are forgotten if the batch they came with is
-        refused."""
+        """Forget keys that are registered meanwhile if the batch they came with is refused."""
         before = None if self._identities is None else self._identities.copy()
         try:
             yield
@@ -172,7 +171,7 @@ class Waiting:
         }
 
     def load(self, dumped: Mapping[str, Any], binding: Binding) -> None:
-        """Be what was dumped for the same query."""
+        """Restore what was dumped for the same query."""
         self._runs = [SortedRuns() for _ in dumped["parts"]]
         for runs, each in zip(self._runs, dumped["parts"], strict=True):
             if each is not None:

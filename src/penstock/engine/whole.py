@@ -30,7 +30,7 @@ Array = npt.NDArray[Any]
 
 
 class Whole(NamedTuple):
-    """values: 64-bit integers, or Python's where a calculation is wide; without a dimension if
+    """values: 64-bit integers, or Python's if a calculation is wide; without a dimension if
     all rows have the same. low, high: bounds of the values, in 64 bits."""
 
     values: Array

@@ -1,6 +1,7 @@
-"""Whether the keys and times of files can be compared, and what to do where they cannot.
+"""Whether the keys and times of files can be compared, and what to do if they cannot.
 
-The join checks this as well, but tells a program to cast its columns: here it is about files.
+The join checks this as well, but its message is for programs, which can cast columns: these
+messages are about files.
 """
 
 from __future__ import annotations

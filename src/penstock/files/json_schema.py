@@ -36,8 +36,8 @@ def json_schema(stream: Any, block_bytes: int) -> pa.Schema:
 
 
 def _blocks(stream: Any, size: int) -> Iterator[bytes]:
-    """Whole lines, of about so many bytes together. A file without any is one empty block, of
-    which Arrow says what is wrong with it."""
+    """Whole lines, of about `size` bytes together. A file without any is one empty block, of which
+    Arrow says what is wrong with it."""
     kept = [b""]
     is_first = True
     while read := stream.read(size):

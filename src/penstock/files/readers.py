@@ -51,8 +51,8 @@ def read_parquet(path: Path, batch_rows: int, types: Mapping[str, pa.DataType]) 
 
 
 def read_arrow(path: Path, batch_rows: int, types: Mapping[str, pa.DataType]) -> Reader:
-    """An IPC file or stream, told apart by the magic bytes. One record batch at a time, as
-    long as the file's writer made them.
+    """An IPC file or stream: the magic bytes say which. One record batch at a time, as long as
+    the file's writer made them.
     """
     raw = pa.OSFile(str(path), "rb")
     magic = raw.read(6)

@@ -27,7 +27,7 @@ __all__ = ["Source", "open_source"]
 class Source:
     """position: how many of the `size` bytes of the file were read so far.
 
-    is_empty: there are no rows, and so nothing to tell the types of a text file from.
+    is_empty: there are no rows, and so nothing to infer the types of a text file from.
     is_early: its times are integers, and those of its first batch look like another unit than
     microseconds, as which they lie in early 1970.
     """

@@ -52,8 +52,8 @@ __all__ = [
 Words = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-# Marks on a record: flags in the low bits, and above them the tuple's rank, which counts the
-# tuples of its key modulo a power of two where a window keeps so many rows of each key.
+# Marks on a record: flags in the low bits. Above them, if a window keeps N rows of each key, the
+# tuple's rank, which counts the tuples of its key modulo a power of two.
 DEAD: Final = 1  # gone before its turn, a hole in the ring
 MUTE: Final = 2  # without a key: it counts as a row of its window, and meets nothing
 MATCHED: Final = 4  # has met a partner, or has come out without one: see kernels.matches
@@ -166,8 +166,8 @@ class State(NamedTuple):
 
     general is None in a plain join: one path for each window, no tree, and every step asks for the
     arrival's key. Numba takes that for another type and compiles the kernels for it without all
-    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner. So it is
-    with limited, None where memory is not (`has_budget`).
+    that only other joins need (`is_plain`); they are a sixth faster, and ready sooner. The same
+    goes for limited, None if memory is not (`has_budget`).
     """
 
     join: Any

@@ -43,7 +43,7 @@ _ENTRY_POINTS: Final[dict[Hashable, Any]] = {}  # by kernel and form of its argu
 
 @functools.cache
 def kernel_cache() -> Path | None:
-    """The directory of compiled kernels, made if need be; None where none can be made."""
+    """The directory of compiled kernels, made if need be; None if none can be made."""
     made_by = f"{numba.__version__} {sys.implementation.cache_tag} {platform.python_version()}"
     fingerprint = hashlib.sha256(made_by.encode())
     for source in sorted(_KERNELS.glob("**/*.py")):
@@ -104,8 +104,8 @@ def kernel(function: _Function) -> _Function:
 
 
 def asks_type(field: str, *, is_none: bool) -> Callable[[_Function], _Function]:
-    """A kernel that says whether a field of its argument is None, or is not: when kernels are
-    compiled, and what stands behind it is left out where it is not so."""
+    """A kernel that says whether a field of its argument is None, or is not. It is answered when
+    kernels are compiled: if the answer is no, what stands behind it is left out."""
     return lambda function: _compiled(function, True, TypeQuestion(field, is_none))
 
 

@@ -13,7 +13,7 @@ and u. Of those chosen so far a probe remembers
 
 which the next one has to meet. Adding a tuple never lowers `latest` nor raises `ends`, so a
 partial combination that fails is cut off with everything below it. (A tuple is not compared
-with itself: where one stream has to come first by some time, the other's ends lie before it.)
+with itself: if one stream has to come first by some time, the other's ends lie before it.)
 
 Each step of a probe asks one path of the next window for a range of words, given by the arrival
 or by tuples chosen before (model.steps); words of other paths narrow down what it gives. What
@@ -21,16 +21,16 @@ comes out are candidates: words that fit. Whether the values do is verified afte
 the loop.
 
 Under a budget a step looks into a window, and then into that of its ghosts. A combination with a
-ghost in it is lost: it is counted at once where words decide, and else comes out as a candidate
+ghost in it is lost: it is counted at once if words decide, and else comes out as a candidate
 with ~sequence number for each ghost. Before arrivals of another instant are worked on, what is too
-much is shed (shedding.shed).
+much is shed (kernels.budget.shed).
 
-An arrival that is not dealt with (shedding.serve) does not probe; where lost results are counted
-it does, and what it finds is lost.
+An arrival that is not dealt with (kernels.budget.serving) does not probe; if lost results are
+counted it does, and what it finds is lost.
 
-Where tuples are divided over several loops, all of which they probe, each stays in one and is a
-guest in the others. Of two tuples of one chunk only the later finds the other, and only where that
-one stays: so here too every pair is found once.
+If tuples are divided over several loops, all of which they probe, each stays in one and is a
+guest in the others. Of two tuples of one chunk only the later finds the other, and only in the loop
+where that one stays: so here too every pair is found once.
 
 With each arrival its own window expires, up to the earlier of the arrival and the watermark
 that holds after the batch: of what is still to come, nothing can meet what is dropped.
@@ -342,7 +342,7 @@ def arrive(
 
 @kernel
 def refill(state: State, number: int, ts: Words, words: Any, mute: Any, begin: int) -> int:
-    """Append tuples to a window without probing, from `begin` on; where it had to stop."""
+    """Append tuples to a window without probing, from `begin` on; return where it had to stop."""
     paths = state.windows[number].paths
     for arrival in range(begin, len(ts)):
         if not indexes.has_room(state, number):

@@ -2,8 +2,8 @@
 
 A record is marked MATCHED after its match has been verified, never before: equal hashes are
 not yet a match. A tuple that came out without a partner is marked too, so that it comes out
-once. Where a matched tuple is of no more use it is buried at once; not in windows of so many
-rows, where it still counts as one.
+once. A matched tuple that is of no more use is buried at once; not in windows of N rows, where
+it still counts as one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mark(state: State, number: int, sequences: Words) -> None:
 def first_matches(
     state: State, number: int, sequences: Words, bury: bool, are_first: Flags
 ) -> None:
-    """Mark tuples, tell which had no match before, and bury these where they do not count."""
+    """Mark tuples, flag those that had no match before, and `bury` these unless rows count."""
     window = state.windows[number]
     for each in range(len(sequences)):
         record = record_at(state, number, sequences[each])
@@ -70,7 +70,7 @@ def passed(state: State, number: int, begin: int, stop: int, watermark: int) -> 
 
 @kernel
 def unmatched(state: State, number: int, begin: int, stop: int, out: Words) -> int:
-    """Write the tuples of a run without a match, and mark them; how many they are."""
+    """Write the tuples of a run without a match, and mark them; return how many they are."""
     count = 0
     for sequence in range(begin, stop):
         record = record_at(state, number, sequence)
@@ -83,10 +83,10 @@ def unmatched(state: State, number: int, begin: int, stop: int, out: Words) -> i
 
 @kernel
 def outranked(state: State, number: int, begin: int, out: Words) -> int:
-    """The same of those that tuples from `begin` on have outranked, in a window by key.
+    """The same for those that tuples from `begin` on have outranked, in a window by key.
 
-    Of a key that has so many new tuples, as many have been, behind those in the window. O(rows
-    per key and new tuples), for each key.
+    N new tuples of a key outrank N older ones, those right behind the window. O(rows per key and
+    new tuples), for each key.
     """
     window = state.windows[number]
     count = 0

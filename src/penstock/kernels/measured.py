@@ -60,7 +60,7 @@ def update_all(state: State, ts: Words, words: Words, entries: Words) -> None:
 
 @kernel
 def fill(state: State, ts: Words, words: Words, begin: int) -> int:
-    """Let tuples in that may have keys of which there was none; where it had to stop."""
+    """Let tuples in that may have new keys; return where it had to stop."""
     for arrival in range(begin, len(ts)):
         if not indexes.has_room(state, OWN):
             return arrival

@@ -4,10 +4,10 @@ Invariant: sequences tail..head-1 have a record, and `live` of them are not DEAD
 at the tail is never dead (unless the ring is empty), so a window that loses its tuples in
 order of arrival has no holes.
 
-A window of so many rows drops its oldest tuple when one comes that is too many. One of so many
-rows per key does not look for that tuple: every tuple has a rank, which says how many of its
-key came before it, so a probe sees which are outranked by newer ones. They are not counted as
-live, and `bury_outranked` takes them out when the ring is gone through anyway.
+A window of N rows drops its oldest tuple when one comes that is too many. One of N rows per key
+does not look for that tuple: every tuple has a rank, which says how many of its key came before
+it, so a probe sees which are outranked by newer ones. They are not counted as live, and
+`bury_outranked` takes them out when the ring is gone through anyway.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _rank(state: State, number: int, sequence: int) -> int:
 
 @kernel
 def is_outranked(state: State, number: int, newest: int, sequence: int) -> bool:
-    """Whether so many newer tuples of its key have come that a tuple is in the window no more."""
+    """Whether newer tuples of its key have pushed a tuple out of the window."""
     distance = (_rank(state, number, newest) - _rank(state, number, sequence)) & (RANKS - 1)
     return distance >= state.windows[number].rows
 
@@ -155,7 +155,7 @@ def _count_out(state: State, number: int) -> None:
 
 @kernel
 def trim(state: State, number: int) -> None:
-    """Drop from the tail what is more than a window of so many rows holds."""
+    """Drop from the tail what is more than a window of N rows holds."""
     window = state.windows[number]
     if window.rows == 0 or window.per_key > 0:
         return

@@ -1,4 +1,4 @@
-"""What differs between two descriptions of queries, to tell a user by name."""
+"""What differs between two descriptions of queries, named for a user."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _MOST_STATISTICS: Final = 1 << 30
 
 @dataclass(frozen=True)
 class Memory:
-    """So many rows, or so many bytes; the other is None. Both are, where there is no limit."""
+    """A limit in rows or in bytes; the other is None. Both are None without a limit."""
 
     rows: int | None = None
     bytes: int | None = None
@@ -110,8 +110,8 @@ class Limits:
     statistics: the memory to learn frequencies in, for each thing that a stream's tuples are found
         by.
     service_rate: how many tuples the join deals with in a second of event time, of all streams
-        together. When more come, some are drawn that are not dealt with, so many of each stream
-        that the most results are to be expected.
+        together. When more come, some are drawn that are not dealt with, divided among the streams
+        so that the most results are to be expected.
     drop: what that means: 'probe', such a tuple looks for no partners, but enters its window and
         is found by others; or 'tuple', it is dropped.
     floors: by stream, how many of its tuples are dealt with in a second at least.
@@ -221,7 +221,7 @@ class Limits:
             )
 
     def share(self, place: int, of: int) -> Limits:
-        """Those of one of so many parts of the join, each of which keeps within its own."""
+        """The limits for one of `of` equal parts of the join."""
         rows, size = self.memory.rows, self.memory.bytes
         return replace(
             self,

@@ -162,7 +162,7 @@ class Query:
 
     @cached_property
     def counts_by_key(self) -> bool:
-        """Whether a window is of so many rows per key."""
+        """Whether a window is of N rows per key."""
         return any(window.per_key for window in self.windows)
 
     def filters_of(self, stream: int) -> list[Predicate]:

@@ -3,8 +3,8 @@
 A tuple t is in its window at time k when `k <= ends(t.ts)`: both ends of a window are closed,
 so one of zero length meets only its own instant. What a window has to say beside that:
 
-    rows      only the newest so many tuples of the stream, or of each key, are in it
-    arrivals  only tuples among so many arrivals, of all streams, before the latest
+    rows      only the newest N tuples of the stream, or of each key, are in it
+    arrivals  only tuples among the N arrivals, of all streams, before the latest
     begin_us  nothing before this time is ever in it
 
 Window text is read here and nowhere else: a further kind is one more class and one more row of

@@ -51,7 +51,7 @@ def assumed_workload(query: Query) -> Workload:
 
 
 def _ordered_pairs(query: Query) -> list[tuple[str, str]]:
-    """The pairs of streams that are linked by order: numbers of keys do not tell what they find."""
+    """The pairs of streams that are linked by order: numbers of keys do not say what they find."""
     names = query.names
     found = {
         tuple(sorted((names[each.left[0]], names[each.right[0]])))

@@ -85,7 +85,7 @@ def binary_breakdown(  # noqa: PLR0913  what the paper's formulas are of
     return costing.of_orders(((1,), (0,)))
 
 
-def binary_cost(  # noqa: PLR0913  told in full, as the papers' formulas are
+def binary_cost(  # noqa: PLR0913  given in full, as the papers' formulas are
     left_index: str,
     right_index: str,
     *,

@@ -3,14 +3,14 @@
 Indexes come after allocation (Kang et al.): a window that holds a tenth of its tuples may be better
 scanned, whatever it would be whole.
 
-Memory. Of one pool for all streams each window is expected to keep the same part of its tuples:
-what is worth keeping is not known beforehand. Of parts each keeps what fits; where they are
+Memory. With one pool for all streams, each window is expected to keep the same part of its tuples:
+what is worth keeping is not known beforehand. With parts, each keeps what fits; if they are
 allocated, `allocate_memory` says which, for the rates that probe. A tuple takes its row, and the
 record and index entry that go with it.
 
 CPU. Under a service rate, `allocate_cpu` says how many tuples of each stream are dealt with. Those
 whose probes are dropped still enter their windows; those that are dropped as tuples do not, and
-windows of time hold so many fewer.
+windows of time hold that many fewer.
 """
 
 from __future__ import annotations

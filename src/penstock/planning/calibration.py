@@ -44,7 +44,7 @@ _CACHES: Final = tuple(1 << power for power in range(14, 20))
 _IN_A_ROW: Final = 8  # runs of one window before it is the next one's turn: it has its cache back
 _MOST_TUPLES: Final = 1 << 20
 
-SCAN_RATIOS: Final = (1, 10, 100)  # at which it is told where a scan wins
+SCAN_RATIOS: Final = (1, 10, 100)  # for which `scan_limit` is reported
 ROUNDS: Final = 3
 QUICK_ROUNDS: Final = 1
 
@@ -114,7 +114,7 @@ def calibrate(
     rounds: int = ROUNDS,
     done: Callable[[str], None] = lambda _: None,
 ) -> Calibration:
-    """Measure all structures, and fit. done: is told the structure after each of its rounds."""
+    """Measure all structures, and fit. done: is given the structure after each of its rounds."""
     measured = {}
     for index in STRUCTURES:
         subjects = [Subject(point) for point in points(index, windows)]

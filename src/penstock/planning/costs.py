@@ -6,7 +6,7 @@ j once. Then it is inserted into its own window, and one tuple of that window is
 
     cost = sum over i of rate_i * (sum over j of partial_ij * probe_j + insert_i + removal_i)
 
-It is told apart by window: window j is probed, inserted into and emptied, which is the direction
+The cost is split by window: window j is probed, inserted into and emptied, which is the direction
 i -> j of Kang et al. when there are two streams.
 
 Partial results (Golab and Özsu's examples): an arrival of i is one, of a key among d = v_i. Window

@@ -3,7 +3,7 @@
 A cost is a sum of counts times weights, so weights are found by least squares. Every point is
 divided by what was measured there: a window of ten tuples counts as much as one of 100,000. No
 weight can be below zero, for none could be explained. A count that is the same at every point
-cannot be told from a fixed part, and the fixed part is left out then.
+cannot be separated from a fixed part, and the fixed part is left out then.
 """
 
 from __future__ import annotations

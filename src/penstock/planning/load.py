@@ -12,7 +12,7 @@ but the least. Links by order multiply.
 
 A selectivity that is given of two streams is of all that links them: each of their links has an
 equal part of it. It may also be of what no index can serve; then a path finds what its number of
-keys says, and the selectivity tells how much is left.
+keys says, and the selectivity says how much is left.
 """
 
 from __future__ import annotations

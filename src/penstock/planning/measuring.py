@@ -80,7 +80,7 @@ class Subject:
         return self._random.integers(0, self.point.distinct, count)
 
     def _next(self, count: int) -> Words:
-        """The times of so many more tuples, for which there is room."""
+        """Make room for `count` more tuples, and return their times."""
         self._now += count
         self.windows.reserve({OWN: count}, BEGINNING)
         return np.arange(self._now - count, self._now)

@@ -110,7 +110,7 @@ def multiway_breakdown(
     weights: str | Weights = "tuples",
     **options: Unpack[MultiwayOptions],
 ) -> Cost:
-    """What a global order costs per unit time, by window (`multiway_costing` tells of what)."""
+    """What a global order costs per unit time, by window. Arguments: see `multiway_costing`."""
     costing = multiway_costing(
         rates=rates,
         windows=windows,
@@ -201,8 +201,8 @@ def cheapest_order(
     added: Callable[[Sequence[int], int], float],
     exact: int = EXACT_STREAMS,
 ) -> tuple[int, ...]:
-    """The best order of these, by what each adds that stands behind some others; beyond so many,
-    a good one."""
+    """The cheapest order of these; beyond `exact` of them, a cheap one. added: what a stream costs
+    behind some others."""
     if len(streams) > exact:
         return _greedy(streams, added)
     # The best order of each set of streams, as the front of a longer one: the smaller sets first.

@@ -46,7 +46,7 @@ class Setting:
     interval: float | None = None
 
     def structure(self, index: Index, tuples: float) -> Structure:
-        """What a window of so many tuples is kept in."""
+        """The structure that a window of `tuples` is kept in."""
         node = NODE_ENTRIES if self.model == "penstock" else _PAPER_NODE
         bucket = max(tuples, 1.0) / index.buckets if index.buckets else _PAPER_BUCKET
         return Structure(index.name, tuples, bucket, node)
@@ -200,7 +200,7 @@ class PlanCosts:
                     for each in self.streams
                 ),
                 tuple(self.setting.structure(index, tuples) for tuples in load.tuples),
-                (1.0,) * len(load.rates),  # what is found is told by visits
+                (1.0,) * len(load.rates),  # visits say what is found
                 self.setting.weights,
                 self.setting.model,
                 self.setting.expire,

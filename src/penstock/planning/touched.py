@@ -6,8 +6,8 @@ Three models of the same five structures:
                buckets whose chains are in order of arrival: the oldest tuple is at hand.
     kang2002   their earlier version. Only hash differs: a removal scans the bucket for its tuple.
     penstock   the structures of `penstock.kernels`, as measured. A chain for each distinct
-               key, so that a probe touches what it finds; links are not told that a tuple is gone,
-               so that a removal touches the record at the tail of the ring, and only trees do more.
+               key, so that a probe touches what it finds. A removal leaves the links alone: it
+               touches the record at the tail of the ring, and only trees do more.
                The way down a tree is a binary search, whatever its nodes: it compares with log2 of
                the window, and the matches are walked through. A scan reads tuples by eights, and
                those among which there is a match once more, one by one.
@@ -194,5 +194,5 @@ def insert_scattered(structure: Structure) -> float:
 
 
 def removal_scattered(structure: Structure) -> float:
-    """The same of a removal, of which only trees are told."""
+    """The same of a removal, by which only trees change."""
     return 1.0 if structure.is_tree else 0.0

@@ -51,11 +51,11 @@ class Weight:
                 )
 
     def of_probe(self, touched: float, far: float = 0.0) -> float:
-        """The cost of a probe that touches so many tuples, some of them far."""
+        """The cost of a probe that touches `touched` tuples, `far` of them far."""
         return self.per_probe + self.search * touched + self.far_search * far
 
     def of_update(self, touched: float, far: float = 0.0) -> float:
-        """The cost of inserting or removing a tuple, which touches so many."""
+        """The cost of inserting or removing a tuple, which touches `touched`, `far` of them far."""
         return self.per_update + self.update * touched + self.far_update * far
 
 
@@ -97,7 +97,7 @@ class Weights:
         return self.structures[index]
 
     def far_share(self, tuples: float) -> float:
-        """The share of so many tuples that is far."""
+        """The share of `tuples` that is far."""
         return 0.0 if self.cached is None else tuples / (tuples + self.cached)
 
     def to_dict(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from penstock.runtime.join import Join
 __all__ = ["Estimate", "estimate"]
 
 _WITHIN_95: Final = 1.96  # standard deviations
-_NONE_SEEN: Final = 3.0  # so many, times the chance of each, are seen in 95 of 100 cases
+_NONE_SEEN: Final = 3.0  # rule of three: rows of which none was seen are at most 3/p, to 95 %
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def estimate(
     """A sum or a mean of a column, or the number of rows, that the exact answer would give.
 
     table: results of a join with shed='random', all or those that some condition holds for; with
-        the time columns of all streams, by which it is told whose tuple was the oldest.
+        the time columns of all streams, which show whose tuple was the oldest.
     """
     if not isinstance(table, pa.Table):
         raise InputError(f"estimate takes a table of results, got a {type(table).__name__}")

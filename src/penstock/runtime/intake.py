@@ -37,7 +37,7 @@ _PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 def take_in(
     query: Query, binding: Binding, given: Mapping[str, Any], instant_us: int
 ) -> tuple[Binding, dict[int, Intake]]:
-    """Check a call's tables; the binding they need, and their rows by stream.
+    """Check a call's tables; return the binding they need, and their rows by stream.
 
     instant_us: when they arrived.
     """
@@ -65,7 +65,7 @@ def take_in(
 
 
 def _one_batch(data: Any, name: str) -> pa.RecordBatch:
-    """All rows of `data` in one record batch, copied only where they are in pieces."""
+    """All rows of `data` in one record batch, copied only if they are in pieces."""
     if isinstance(data, pa.RecordBatch):
         return data
     if not isinstance(data, pa.Table):
@@ -179,7 +179,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
 
 
 def warn_of_unit(query: Query, stream: int, intake: Intake) -> None:
-    """Say so if a stream's first times are integers that look like seconds or milliseconds."""
+    """Warn if a stream's first times are integers that look like seconds or milliseconds."""
     column = query.streams[stream].time_column
     if not len(intake.ts) or not pt.is_int64(intake.batch.schema.field(column).type):
         return

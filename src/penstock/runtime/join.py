@@ -137,7 +137,7 @@ class Join:
         return self._whole(lambda: self._take(binding, intakes, released, watermark))
 
     def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-        """All that can be refused about a batch is refused here, where nothing has changed."""
+        """All that can be refused about a batch is refused here, before anything has changed."""
         released = release(binding, stream, intake, watermark)
         identified = self.waiting.identified(binding, stream, released.arrivals)
         return released._replace(arrivals=identified)
@@ -184,7 +184,7 @@ class Join:
 
     @one_at_a_time
     def advance(self, stream: str, ts: int | datetime) -> pa.Table:
-        """Promise that `stream` has no tuple before `ts` left to come; what this brings out."""
+        """Promise that `stream` has no tuple before `ts` left to come; return the results."""
         self._must_be_open("advance")
         number = self._number(stream)
         moment = _microseconds(ts)
@@ -193,7 +193,7 @@ class Join:
 
     @one_at_a_time
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
-        """Give a window of time or rows another length; what this brings out.
+        """Give a window of time or rows another length; return the results that this brings out.
 
         A shorter one ends tuples for good. A longer one holds those that are still there.
         """
@@ -243,7 +243,7 @@ class Join:
 
     @one_at_a_time
     def finish(self) -> pa.Table:
-        """End all streams; what this brings out. The memory of what has expired is given back."""
+        """End all streams; return the last results. Memory of what has expired is given back."""
         self._must_be_open("finish")
         self.clock.finish()
         self.finished = True

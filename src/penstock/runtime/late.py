@@ -31,7 +31,7 @@ class LateRows:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch, most_bytes: int | None = None) -> int:
-        """Keep late rows; how many rows had to be forgotten for it."""
+        """Keep late rows; return how many rows had to be forgotten for it."""
         self.batches.append(batch)
         self._rows += len(batch)
         if len(self.batches) > (_MANY_BATCHES if most_bytes is None else _FEW_BATCHES):
@@ -40,8 +40,8 @@ class LateRows:
         return self.fit(most_bytes)
 
     def fit(self, most_bytes: int | None) -> int:
-        """Hold no more than so many bytes, None for any, and KEPT_LATE_ROWS: forget the oldest
-        rows, and say how many."""
+        """Hold no more than `most_bytes`, None for any, and KEPT_LATE_ROWS: forget the oldest
+        rows, and return how many."""
         forgotten = 0
         while self.batches and (excess := self._excess(most_bytes)):
             oldest = self.batches.pop(0)
@@ -54,7 +54,7 @@ class LateRows:
         return forgotten
 
     def _excess(self, most_bytes: int | None) -> int:
-        """How many of the oldest rows are too many, as far as the first batch can tell."""
+        """How many of the oldest rows are too many, judged by the first batch."""
         oldest = self.batches[0]
         excess = max(self._rows - KEPT_LATE_ROWS, 0)
         if most_bytes is not None and (over := self.nbytes - most_bytes) > 0:

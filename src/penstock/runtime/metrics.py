@@ -53,7 +53,7 @@ class StreamMetrics:
     came early, and can no longer match. expired: tuples that have left it.
     shed: tuples that were dropped to keep within limits. lost: results that were, for want of
     one of them; a result that lacks tuples of several streams is lost by the first.
-    unprobed: tuples that did not look for partners when they came, for want of service rate; where
+    unprobed: tuples that did not look for partners when they came, for want of service rate; if
     it drops tuples these are shed, too. jumps: tuples that came behind a gap longer than
     `max_jump`, and did not move the watermark when they came.
     So arrived = late + keyless + filtered + waiting + live + expired + shed.
@@ -76,8 +76,8 @@ class StreamMetrics:
 
     @property
     def left_out(self) -> str:
-        """Tuples in time that are not in the window and have not been, in words: where there are
-        none, nothing."""
+        """Tuples in time that are not in the window and have not been, in words: nothing, if there
+        are none."""
         kinds = ((self.keyless, "without a key"), (self.filtered, "filtered out"))
         return "".join(f", {count:,} {kind}" for count, kind in kinds if count)
 
@@ -127,9 +127,9 @@ class Metrics:
     have been heard.
 
     Under limits: lost, the results of the exact answer that did not come out; None if they are
-    not counted. lost_interval: where they are told by a sample, what they are with a chance of
-    95 %. lost_by: the same as `lost` by reason. ghosts: tuples that were shed and are remembered
-    to count them.
+    not counted. lost_interval: if a sample estimates them, where they are with a chance of 95 %.
+    lost_by: the same as `lost` by reason. ghosts: tuples that were shed and are remembered to
+    count them.
     """
 
     produced: int

@@ -2,7 +2,7 @@
 
 Worked out when it is asked for. A push only notes how many tuples came and of which times. Keys and
 row widths are those of the tuples that are live, rates those of the last batches, or of the live
-tuples where batches bring few: so both follow the streams as they change. Under limits live tuples
+tuples if batches bring few: so both follow the streams as they change. Under limits live tuples
 are those worth keeping, not those that came, and rates are of batches alone.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Recent", "observed_workload"]
 
 _BATCHES: Final = 256
-_ENOUGH: Final = 1_000  # tuples to tell a rate by: to 3 % where they come at random
+_ENOUGH: Final = 1_000  # tuples to estimate a rate from: to 3 % if they come at random
 _ROWS: Final = 1 << 18  # words to sketch at a time
 _SAMPLE: Final = 1 << 12  # tuples to draw from, for predicates and widths
 _SEED: Final = 0
@@ -53,7 +53,7 @@ class Recent:
 
 
 def observed_workload(join: Join) -> Workload:
-    """What the planner would have been told, had it been known."""
+    """The workload that the planner would have been given, had it been known."""
     query, binding = join.query, join.driver.binding
     live = [_keyed(join, stream) for stream in range(len(query.names))]
     distinct: dict[str, dict[tuple[str, ...], float]] = {}
@@ -92,11 +92,11 @@ def _keyed(join: Join, stream: int) -> Words:
 
 
 def _seen(join: Join, stream: int, live: Words) -> tuple[float, int]:
-    """So many tuples of a stream came after the first, in so many microseconds of event time."""
+    """How many tuples of a stream came after the first, and in how much event time, in us."""
     count, span_us = join.recent[stream].count_and_span()
     window = join.query.windows[stream]
-    # Of these the tuples that are live are not all that came in their time; and where arrivals are
-    # counted, windows hold numbers in the place of times.
+    # In these the live tuples are not all that came in their time; and windows of arrivals hold
+    # numbers instead of times.
     chosen = join.plan.limits is not None or window.per_key or window.arrivals
     if not chosen and count < min(_ENOUGH, len(live)):
         times = join.driver.windows.timestamps(stream, live)

@@ -1,8 +1,8 @@
 """How many pairs of tuples of two streams match, by a part of each.
 
-Where columns must be equal, sketches of the keys of both parts tell how many pairs have equal ones:
+If columns must be equal, sketches of the keys of both parts show how many pairs have equal ones:
 by the true frequencies of keys, and by which of them are in both. What else `where=` asks for is
-tried on the pairs of two small samples, of those that have equal keys where there is such a thing.
+tried on the pairs of two small samples: on those with equal keys, if there are keys.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def pair_selectivity(
     binding: Binding, left: int, right: int, parts: Sequence[tuple[Part, Part]]
 ) -> float | None:
     """The share of the pairs of two streams' tuples that match, by parts of them that may meet;
-    None where too few do to tell."""
+    None if too few do to estimate it."""
     share = 1.0
     links = [
         (group[left], group[right])

@@ -5,9 +5,9 @@ made words. A stream is read once and nothing of it is kept but sketches, so it 
 
     rate        tuples that take part, over the span of event time from the first row to the last
     distinct    in a window: the median over some windows' lengths of it, drawn at random; slots of
-                time aligned to the epoch, or of so many rows. Over all time there may be many more
+                time aligned to the epoch, or of N rows. Over all time there may be many more
     selectivity of pairs in the same slots, twice as long as the longest window; of pairs of all
-                slots where a window is not of time, or the streams have none in common
+                slots if a window is not of time, or the streams have none in common
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _US: Final = 1e6
 @dataclass(frozen=True)
 class DistinctValues:
     """Of one access path. overall: of all rows. in_window: of those of a window, the median.
-    error: the relative standard error of overall, 0 where it is exact."""
+    error: the relative standard error of overall, 0 if it is exact."""
 
     columns: tuple[str, ...]
     overall: float
@@ -59,7 +59,7 @@ class DistinctValues:
 class StreamProfile:
     """rows: all that came. taking_part: those that pass the filters and have a key.
     first_us, last_us: the extremes of event time, None without rows. rate: tuples that take part in
-    a second of it, None where there is no span. heaviest_share: of these, the part with the most
+    a second of it, None if there is no span. heaviest_share: of these, the part with the most
     frequent key; top_share: with one of the ten most frequent. row_bytes: what is kept of one."""
 
     name: str
@@ -76,14 +76,14 @@ class StreamProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """streams: in the order they were given. selectivities: by pair of names, where measured."""
+    """streams: in the order they were given. selectivities: by pair of names, if measured."""
 
     streams: tuple[StreamProfile, ...]
     selectivities: Mapping[tuple[str, str], float]
 
     @property
     def workload(self) -> Workload:
-        """What a planner needs of it; refused where a rate is not known."""
+        """What a planner needs of it; refused if a rate is not known."""
         rates = {}
         for each in self.streams:
             if each.rate is None:
@@ -208,7 +208,7 @@ class _Meter:
         """What it came to. longest_us: the span of all streams, for those that have none."""
         rate = None
         if self.span_us:
-            # So many rows have one gap less between them.
+            # N rows have N - 1 gaps between them.
             rate = self._taking_part * (1 - 1 / self._rows) * _US / self.span_us
         elif longest_us:
             rate = self._taking_part * _US / longest_us
@@ -239,7 +239,7 @@ class _Meter:
 
 
 def _slot_us(window: Window) -> int:
-    """The length of a window of time; for ever, where it is another."""
+    """The length of a window of time; for ever, if it is another."""
     return max(window.slot_us or window.length_us, 1)
 
 

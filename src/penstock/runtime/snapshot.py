@@ -7,7 +7,7 @@ windows again, in order of arrival, under whatever plan it is restored with. Sec
     join, streams    watermarks and counters
     schema <name>    no rows, the columns of a stream
     window <name>    the kept columns of its live tuples, oldest arrival first
-    times <name>     their event times, or numbers where arrivals are counted
+    times <name>     their event times, or numbers if arrivals are counted
     matched <name>   which of them have matched, in joins that are not inner
     waiting <name>   the kept columns of tuples whose turn has not come, in order of time
     due <name>       their event times

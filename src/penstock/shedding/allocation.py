@@ -52,8 +52,8 @@ def allocate_cpu(
     With "probe", windows stay as they are given, and a tuple is worth the product of the other
     windows: most to the smallest window. With "tuple", a window of time shrinks with its stream,
     and the output is the product of the effective rates times a constant: the windows are checked,
-    but do not matter, and the best is equal rates. A window of so many rows fills up with older
-    tuples whatever is dropped: "probe" describes it in either case.
+    but do not matter, and the best is equal rates. A window of N rows fills up with older tuples
+    whatever is dropped: "probe" describes it in either case.
     """
     real = per_stream("rates", rates)
     whole = per_stream("windows", windows, len(real))

@@ -1,15 +1,15 @@
 """How many tuples fit into a limit in bytes, with the ghosts of those that do not.
 
 Rings and directories have sizes that are powers of two, and columns may be of any width: what is
-held does not follow from the number of tuples alone. So before each chunk it is worked out, from
-what tuples and ghosts take now and how they are divided among the streams, how many there may be
-such that all of it stays within the limit. Kernels then shed after each instant, as they do for a
-limit in rows: at no time goes more than has to.
+held does not follow from the number of tuples alone. So before each chunk `fitting` works out how
+many there may be such that all of it stays within the limit, from what tuples and ghosts take now
+and how they are divided among the streams. Kernels then shed after each instant, as they do for a
+limit in rows: no more goes than has to.
 
 While all that is there and all of the chunk fits, nothing goes: then room is worked out for just
 these. When tuples have to go, there must be room for their ghosts, or nobody would know what the
 limit costs: for as many as there are and will be, up to one for every two tuples, or an eighth of
-the memory where tuples are wide. What the tuples leave, for the size of a ring, is for more.
+the memory if tuples are wide. What the tuples leave, for the size of a ring, is for more.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ class ByteRoom:
         return self._last
 
     def _holds_all(self, limit: int, slots: list[float], live: list[int], ahead: list[int]) -> bool:
-        """Whether nothing has to go for a chunk with so many tuples of each stream, which bring new
-        keys at the rate at which those that are there did."""
+        """Whether nothing has to go for a chunk with `ahead` tuples of each stream, if they bring
+        new keys at the rate at which those that are there did."""
         windows = self.windows
         coming = ahead + [0] * (windows.count - len(ahead))
         rings = self._fixed + sum(

@@ -28,7 +28,7 @@ from penstock.windows.windows import Windows
 __all__ = ["GhostRoom"]
 
 _GHOSTS_A_ROW: Final = 4  # of a limit in rows, the default number of ghosts
-_LEAST_GHOSTS: Final = 1 << 14  # at least, where rows are few
+_LEAST_GHOSTS: Final = 1 << 14  # at least, if rows are few
 _ALL_GHOSTS: Final = 1 << 20  # the default without a limit of memory
 _SAMPLED_GHOSTS: Final = 1 << 12
 _LEAST_CHANCE: Final = 2.0**-30
@@ -127,7 +127,7 @@ class GhostRoom:
         state.words[notes] = int(state.shares["laid"][stream]) + sequences
 
     def make(self, watermark: int) -> None:
-        """More room for ghosts, or fewer of them."""
+        """Make more room for ghosts, or keep fewer of them."""
         windows = self.windows
         if self.held >= self.most:
             for number in range(self._streams, 2 * self._streams):

@@ -18,7 +18,7 @@ __all__ = ["fill_table", "given_words"]
 
 
 def given_words(binding: Binding, stream: int, keys: list[Any]) -> Words:
-    """The words of keys that a user gives, one value each, or a tuple where keys are several."""
+    """The words of keys that a user gives, one value each, or a tuple for several columns."""
     schema, names = binding.schemas[stream], binding.query.keys[stream]
     assert schema is not None, "asked for bound streams only"
     try:
@@ -39,11 +39,11 @@ def given_words(binding: Binding, stream: int, keys: list[Any]) -> Words:
 def fill_table(
     state: State, binding: Binding, stream: int, given: Mapping[Any, float] | None
 ) -> None:
-    """Have what is given of a stream in its table, once the stream is bound."""
+    """Write what is given of a stream to its table, once the stream is bound."""
     path = int(state.windows["paths"][stream])
     if given is None or binding.schemas[stream] is None or state.tables[path].given:
         return
-    if not state.tables[path].places:  # neither what goes nor what is lost is told by them
+    if not state.tables[path].places:  # neither what goes nor what is lost depends on them
         return
     words = given_words(binding, stream, list(given))
     weights = np.array(list(given.values()), np.float64)

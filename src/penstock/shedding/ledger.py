@@ -23,7 +23,7 @@ _NONE_SEEN: Final = 3.0
 @dataclass(frozen=True)
 class Loss:
     """lost: results; None if they are not counted. by_stream: whose tuples were shed. interval: if
-    they are told by a sample, what they are with a chance of 95 %."""
+    a sample estimates them, where they are with a chance of 95 %."""
 
     lost: int | None = 0
     interval: tuple[int, int] | None = None
@@ -32,7 +32,7 @@ class Loss:
 
 
 def loss_of(shedder: Shedder, produced: int) -> Loss:
-    """What has been lost so far, beside so many results that came out."""
+    """What has been lost so far. produced: how many results came out."""
     if shedder.limits.loss == "off":
         return Loss(None)
     losses = shedder.losses
@@ -58,7 +58,7 @@ def loss_of(shedder: Shedder, produced: int) -> Loss:
 
 def interval_of(estimate: float, variance: float) -> tuple[float, float]:
     """Wilson's interval for an estimate: the numbers from which it is a few standard deviations
-    away at most, where the variance is in proportion to the number. An estimate too low has too
+    away at most, if the variance is in proportion to the number. An estimate too low has too
     low a variance beside it: the plain interval around it then misses the truth."""
     if estimate <= 0.0:
         return 0.0, 0.0

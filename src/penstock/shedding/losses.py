@@ -33,7 +33,7 @@ class Losses:
 
     @property
     def variance(self) -> float | None:
-        """Of the number of lost results, if it is told by a sample; else None."""
+        """Of the number of lost results, if a sample estimates it; else None."""
         state = self.windows.state
         if state.budget["threshold"][0] >= 1.0 and not 0.0 < self.looks < 1.0:
             return None
@@ -54,7 +54,7 @@ class Losses:
 
     @property
     def looks(self) -> float:
-        """The chance that the results of such a tuple are counted; 1 where all look."""
+        """The chance that the results of such a tuple are counted; 1 if all look."""
         budget = self.windows.state.budget[0]
         return float(budget.looks) if budget.service_rate > 0.0 else 1.0
 
@@ -74,12 +74,12 @@ class Losses:
 
     def most_lost(self, produced: int) -> int | None:
         """In a semi join, the left tuples that have gone and not come out; None in others. There a
-        sample tells little, for all ghosts of a key are in it or none."""
+        sample says little, for all ghosts of a key are in it or none."""
         if not self._is_semi:
             return None
         return self.windows.expired(0) + int(self.shed[0]) - produced
 
     @property
     def seen(self) -> float:
-        """Lost results that are certain: those that no sample had to tell."""
+        """Lost results that are certain: counted, not estimated from a sample."""
         return float(self.windows.state.budget["certain"][0])

@@ -86,7 +86,7 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
 
 
 def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
-    """Know what was saved, as far as these limits need it."""
+    """Restore what was saved, as far as these limits need it."""
     state = shedder.windows.state
     load_numbers(shedder, saved["numbers"])
     spans = _learned(shedder.windows)
@@ -117,7 +117,7 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
 
 
 def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
-    """Have the numbers of the budget and the shares that were saved."""
+    """Restore the numbers of the budget and the shares that were saved."""
     state = shedder.windows.state
     (numbers,) = saved.to_pylist()
     # What was counted by a sample stays an estimate, whatever looks from now on.
@@ -182,7 +182,7 @@ def save_ghosts(shedder: Shedder, stream: int, chosen: Words | None = None) -> p
 
 
 def check_ghosts(shedder: Shedder, held: int) -> None:
-    """Refuse limits under which so many ghosts would be forgotten, and with them what is lost."""
+    """Refuse limits under which `held` ghosts would be forgotten, and with them what is lost."""
     if held and not shedder.windows.has_ghosts:
         raise SnapshotError(
             f"{held:,} tuples that were shed are remembered, to count the results that are lost "
@@ -192,7 +192,7 @@ def check_ghosts(shedder: Shedder, held: int) -> None:
 
 
 def load_ghosts(shedder: Shedder, stream: int, saved: pa.Table, watermark: int) -> None:
-    """Have ghosts again that were saved."""
+    """Restore ghosts that were saved."""
     windows, number = shedder.windows, shedder.windows.streams + stream
     check_ghosts(shedder, len(saved))
     if not len(saved):

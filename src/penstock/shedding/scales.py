@@ -24,12 +24,13 @@ def _lengths(query: Query) -> list[int]:
 
 
 def half_life_of(query: Query) -> int:
-    """What came a window ago counts half; where no window ends, all counts alike."""
+    """What came a window ago counts half; if no window ends, all counts alike."""
     return max(_lengths(query), default=NO_LIMIT)
 
 
 def scales_of(query: Query, half_life: int) -> list[float]:
-    """What a tuple of each stream is worth whose partners come once each (shedding.worth)."""
+    """What a tuple of each stream is worth if its partners come once each: see
+    kernels.budget.worth."""
     lengths = [window.slot_us or window.length_us for window in query.windows]
     spans = [_LN_2 * length / half_life if 0 < length < FOREVER else 1.0 for length in lengths]
     streams = range(len(lengths))

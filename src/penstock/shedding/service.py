@@ -1,9 +1,9 @@
 """The service rate: how it is allocated to the streams, from how fast they come.
 
-Before a chunk is worked on, rates are told by what has come of late, and the service rate is
-allocated so that the most results are to be expected (shedding.allocation); each stream then has
-a chance, the part of its tuples that is dealt with. Before anything is known of a stream, what
-waits to be worked on tells it.
+Before a chunk is worked on, rates are estimated from what has come of late, and the service rate
+is allocated so that the most results are to be expected (shedding.allocation); each stream then
+has a chance, the part of its tuples that is dealt with. Before the first tuple, rates come from
+what waits to be worked on.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Service:
         windows.state.shares["chance"] = 1.0
 
     def limit(self, limits: Limits) -> None:
-        """Have these limits from now on."""
+        """Keep these limits from now on."""
         self._limits = limits
         budget = self.windows.state.budget[0]
         budget.service_rate = (limits.service_rate or 0.0) / _SECOND_US
@@ -95,7 +95,7 @@ class Service:
             shares["rows"] = portions(limits.memory.rows, best)
 
     def _served(self, query: Query, rates: Rates, tuples: Sequence[float]) -> Rates:
-        """How many tuples a second are dealt with of each stream, of windows with so many."""
+        """How many tuples of each stream are dealt with in a second, if windows hold `tuples`."""
         limits = self._limits
         if limits.service_rate is None:
             return rates
@@ -121,7 +121,8 @@ class Service:
         return counted * _LN_2 / (half_life * -np.expm1(-_LN_2 * passed / half_life))
 
     def _tuples(self, query: Query, rates: Rates) -> list[float]:
-        """In each window: as many as come in its time, or, where that is no measure, as are."""
+        """Tuples in each window: as many as come in its time, or as are there, if that is no
+        measure."""
         live = [float(self.windows.live(stream)) for stream in range(len(rates))]
         if self._limits.pool == "allocated":
             room = self.windows.state.shares["rows"]

@@ -1,7 +1,7 @@
 """An amount shared out over streams, each with a floor and a cap. Three ways of doing it.
 
-- `in_turn`: as much as possible to the first, then to the next. Best where the gain is linear.
-- `evenly`: the same for all. Best where the gain is the product of the shares.
+- `in_turn`: as much as possible to the first, then to the next. Best if the gain is linear.
+- `evenly`: the same for all. Best if the gain is the product of the shares.
 - `for_most_combinations`: best for windows, whose gain is a sum of such products.
 
 `portions` does it in whole numbers, in proportion and without bounds.
@@ -86,10 +86,10 @@ def for_most_combinations(amount: float, bounds: Bounds, rates: Shares) -> Share
     Two windows at a time, the others held: of what the two have together, the best split is known
     exactly. Until none of them moves. That ends at the maximum, for there is only one: measured in
     time, x = window / rate, the sum is a constant times the elementary symmetric polynomial of
-    degree n - 1 of x, whose (n - 1)-th root is concave where no x is negative; and where no two
+    degree n - 1 of x, whose (n - 1)-th root is concave where no x is negative; and if no two
     windows can gain by an exchange, no other change gains. Of two streams, it is one step.
 
-    General solvers (SLSQP) agree, but not where one cap is a millionth of another.
+    General solvers (SLSQP) agree, but not if one cap is a millionth of another.
     """
     windows = list(evenly(amount, bounds))
     for _ in range(_ROUNDS):
@@ -142,7 +142,7 @@ def _alike(shares: Shares, bounds: Bounds, rates: Shares) -> Shares:
 
 
 def portions(whole: int, parts: Sequence[float]) -> list[int]:
-    """So many, divided in proportion to the parts; what is left over goes to the first of those
+    """Divide `whole` in proportion to the parts; what is left over goes to the first of those
     that miss most."""
     total = sum(parts)
     shares = [whole * part / total for part in parts] if total else [0.0] * len(parts)

@@ -1,9 +1,9 @@
 """The shedder: what the driver calls to keep within limits, around the kernels that do it.
 
 Numbers that change are in the arena, with the tuples they are about: here is only what is made
-from the query and its limits. A limit in rows is kept by the kernels, after each instant. One in
-bytes is kept between them: before a chunk is worked on, and after it, so many tuples go that all
-of it fits.
+from the query and its limits. The kernels keep a limit in rows, after each instant. A limit in
+bytes is kept between them: before a chunk is worked on, and after it, tuples go until all of it
+fits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["Shedder"]
 _HALVINGS: Final = 60
 _LEAST_LEVELLED: Final = 256  # arrivals
 _LEAST_CHUNK: Final = 1024  # a smaller one costs more around the loop than in it
-_LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, where a few wide tuples are much
+_LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, for which a few wide tuples are much
 _LEVELLED: Final = 1  # times as many as there are have come before all get levels anew
 _MOST_CHUNK: Final = 1 << 16
 _LATE_PART: Final = 8  # of a limit in bytes, the most for late rows
@@ -72,7 +72,7 @@ class Shedder:
         self._set_rows(limits.memory)
 
     def _measure_windows(self) -> None:
-        """Have what follows from the lengths of windows, which may be others than before."""
+        """Write what follows from the lengths of windows, which may be others than before."""
         state, half_life = self.windows.state, half_life_of(self._query)
         state.budget["half_life"] = half_life
         state.shares["scale"] = scales_of(self._query, half_life)
@@ -116,7 +116,7 @@ class Shedder:
         state.budget["rows"] = rows
         state.budget["most_ghosts"] = self.ghosts.most
         if self.limits.pool == "allocated" and state.shares["rows"].any():
-            self._parts = state.shares["rows"].tolist()  # as they were; the next chunk tells better
+            self._parts = state.shares["rows"].tolist()  # as they were, until the next chunk
         state.shares["rows"] = portions(rows, self._parts)
 
     @property
@@ -157,7 +157,7 @@ class Shedder:
         return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), _MOST_CHUNK))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
-        """What tuples are worth that will be the next in a window's ring."""
+        """Write what tuples are worth that will be the next in a window's ring."""
         state = self.windows.state
         start = int(state.shares["values"][stream])
         if not start:
@@ -173,7 +173,7 @@ class Shedder:
         self.service.allocate(self._query, times)
 
     def make_room(self, rows: Mapping[int, int], watermark: int) -> None:
-        """Before a chunk with so many rows of each stream."""
+        """Make room before a chunk with `rows` of each stream."""
         heads = int(self.windows.state.windows["head"][: self._streams].sum())
         levelled = int(self.windows.state.budget["levelled"][0])
         if heads - levelled > max(_LEVELLED * self.live, _LEAST_LEVELLED):
@@ -187,7 +187,7 @@ class Shedder:
             self._plan(limit, rows, watermark)
 
     def _plan(self, limit: int, rows: Mapping[int, int], watermark: int) -> None:
-        """Have no more tuples than fit into so many bytes, before a chunk with so many rows of each
+        """Keep no more tuples than fit into `limit` bytes, before a chunk with `rows` of each
         stream and while it is worked on."""
         byte_room = self.ghosts.byte_room
         fits = self._fit(limit, rows)
@@ -204,7 +204,7 @@ class Shedder:
             fits = self._fit(limit, rows)
 
     def _fit(self, limit: int, rows: Mapping[int, int]) -> int:
-        """How many tuples fit into so many bytes, which kernels then keep within."""
+        """How many tuples fit into `limit` bytes; kernels then keep within that."""
         fitting = self.ghosts.byte_room.fitting(limit, rows)
         self.ghosts.fitting = fitting.ghosts
         self.windows.state.budget["most_ghosts"] = self.ghosts.most
@@ -213,12 +213,12 @@ class Shedder:
         return fitting.rows
 
     def enforce(self, watermark: int) -> None:
-        """When the limit has become another."""
+        """Shed what is too much, after the limit has changed."""
         self._shed(watermark)
         self.keep_bytes(watermark)
 
     def keep_bytes(self, watermark: int) -> None:
-        """After a chunk."""
+        """Keep a limit in bytes, after a chunk."""
         limit, windows = self._window_bytes, self.windows
         if limit is None:
             return
@@ -237,7 +237,7 @@ class Shedder:
                 return  # nothing is left that could go
 
     def shed_to(self, rows: int, watermark: int) -> None:
-        """Shed until so many tuples are left, whatever the limit is."""
+        """Shed until `rows` tuples are left, whatever the limit is."""
         state = self.windows.state
         was, shares = int(state.budget["rows"][0]), state.shares["rows"].copy()
         state.budget["rows"] = rows
@@ -248,8 +248,8 @@ class Shedder:
         self.windows.state.shares["rows"] = shares
 
     def _byte_parts(self, rows: int) -> list[int]:
-        """Of so many tuples the parts of the streams, so that none that is cut holds more of the
-        bytes than its part."""
+        """Divide `rows` tuples among the streams, so that none that is cut holds more of the bytes
+        than its part."""
         live = [self.windows.live(number) for number in range(self._streams)]
         # What a tuple takes of a stream's part; of one without a part, more than there can be.
         widths = [

@@ -1,10 +1,10 @@
 """How many buckets there are, and what they are called.
 
-The number must not change under a checkpoint. Unless it is given it is so many for each shuffle
-partition, and how many of these there are is for Spark to say when a batch runs: a query that
-is started again keeps the partitions of its checkpoint, whatever the session says by then.
-Spark tells its tasks, so they are asked, not the session. Bucket 0 is always there and is called
-in every batch, so a number that was changed by hand is refused before anything is written.
+The number must not change under a checkpoint. By default it is `per_partition` for each shuffle
+partition. Spark says how many of these there are when a batch runs: a query that is started again
+keeps the partitions of its checkpoint, whatever the session says by then. The tasks know, so they
+are asked, not the session. Bucket 0 is always there and is called in every batch, so a number that
+was changed by hand is refused before anything is written.
 
 Spark sends a bucket to a partition by the hash of its name. Names are chosen so that every
 partition gets as many buckets as any other: of 0 to 7, five would go to one of two.
@@ -31,7 +31,7 @@ _PARTITIONS: Final = (
 
 @dataclass(frozen=True)
 class BucketCount:
-    """given: by the user. partitions: the session's, for where no task is running.
+    """given: by the user. partitions: the session's, for when no task is running.
     per_partition: how many for each of these, when none are given."""
 
     given: int | None
@@ -57,7 +57,7 @@ class BucketCount:
 
 @functools.cache
 def spread_names(count: int, partitions: int) -> tuple[int, ...]:
-    """So many names, at most one more of them in one partition than in another."""
+    """Return `count` names, at most one more of them in one partition than in another."""
     names: list[int] = []
     filled = [0] * partitions
     fair, extra = divmod(count, partitions)

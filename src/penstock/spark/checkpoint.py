@@ -1,6 +1,6 @@
 """A checkpoint, looked at before a query goes on from it.
 
-A DataFrame does not know its checkpoint, which is given to the query that writes it. Where it is
+A DataFrame does not know its checkpoint, which is given to the query that writes it. If it is
 named beforehand, Spark's own reader of state says what its buckets were written for, and that is
 compared with the query: as each bucket does, but on the driver, and before anything runs.
 """
@@ -41,7 +41,7 @@ def check_checkpoint(spark: Any, location: str, binding: Binding, count: BucketC
         except PenstockError as error:
             problems.append(error)
         else:
-            return  # where several joins are one behind the other, one of them is this
+            return  # if several joins are one behind the other, one of them is this
     if problems:
         raise problems[0]
 

@@ -1,7 +1,7 @@
 """The clock of a query with idle timeouts: an operator of its own, before the join.
 
-Spark's watermark is the lowest of all streams', and a silent stream holds it for ever. So where
-a stream has an idle timeout, Spark is given one watermark only, that of the join's own clock:
+Spark's watermark is the lowest of all streams', and a silent stream holds it for ever. So if a
+stream has an idle timeout, Spark is given one watermark only, that of the join's own clock:
 
     time of a -- tick --+
                         +- clock - watermark --+

@@ -16,7 +16,7 @@ __all__ = ["check_limits", "least_bytes"]
 def check_limits(
     binding: Binding, plan: Plan, buckets: int, *, streaming: bool, history: bool
 ) -> None:
-    """Refuse the limits of a plan that so many buckets cannot keep, or would not tell of."""
+    """Refuse limits that this many buckets cannot keep, or whose losses nothing would show."""
     assert plan.limits is not None, "asked for under limits only"
     if not streaming:
         raise InputError(

@@ -37,7 +37,7 @@ _SETTINGS: Final = {
 
 
 def local_session(name: str, directory: Path, cores: int) -> SparkSession:
-    """Start Java and a session with so many worker threads; stop it before the directory goes."""
+    """Start Java and a session with `cores` worker threads; stop it before the directory goes."""
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the one that has penstock
     os.environ["PENSTOCK_SCRATCH"] = str(directory)
     builder = SparkSession.builder.appName(name).master(f"local[{cores}]")

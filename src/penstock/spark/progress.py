@@ -27,7 +27,7 @@ class BatchProgress:
 
     offsets: of each source, where the batch ended, as the source made them.
     newest_us: the greatest event time in the batch. spark_watermark_us: Spark's, during the
-    batch; that of the join is ahead of it by the longest window. None where there is none.
+    batch; that of the join is ahead of it by the longest window. None if there is none.
     live, bytes: rows and memory in the windows of the buckets that the batch touched.
     rebuilt: how many of them had to be filled from segments.
     Under limits, lost: results that were lost in the batch, for want of tuples that were shed; None

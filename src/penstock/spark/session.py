@@ -1,6 +1,6 @@
 """What a session must be set to, checked before a query is built.
 
-A setting that is missing is set where the session allows it at run time; one that is set to
+A setting that is missing is set if the session allows it at run time; one that is set to
 something else is the user's, and refused with the line that would put it right.
 """
 
@@ -31,7 +31,7 @@ _LOCAL: Final = re.compile(r"local(?:\[\s*(\*|\d+)\s*(?:,\s*\d+\s*)?\])?")
 
 # Set when they are missing: changelogs instead of whole snapshots at each commit, no counting
 # of rows, which reads before every write, and Arrow batches that are also bounded in bytes: a
-# row of ours is a blob, and so many of these at once would take gigabytes.
+# row of ours is a blob, and a batch bounded in rows alone would take gigabytes.
 _WANTED: Final = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "16m",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -83,7 +83,7 @@ def shuffle_partitions(spark: Any) -> int:
 
 
 def _choose_partitions(spark: Any, streaming: bool) -> None:
-    """On a local master where nobody has said how many, as many as there are cores.
+    """On a local master, if nobody has set how many, take as many as there are cores.
 
     Spark's default of 200 is for clusters: each partition is a task in every batch, with a state
     store and a call of Python, and a batch of a few rows takes half a minute on a laptop.
@@ -129,7 +129,7 @@ def _use_this_python(spark: Any) -> None:
 
 
 def _use_our_daemon(spark: Any) -> None:
-    """On a local master where nobody has named another: workers fork from a parent that has
+    """On a local master, if nobody has named another daemon, workers fork from a parent that has
     imported everything. Spark asks for its name when it needs the first worker."""
     is_local = _local_cores(spark.conf.get("spark.master", "")) is not None
     if not is_local or os.environ.get("PYSPARK_PYTHON") != sys.executable:

@@ -1,4 +1,4 @@
-"""Which watermarks Spark is given, and what it is told of those there are.
+"""Which watermarks Spark is given, and what becomes of those there are.
 
 Watermarks are declared on packed rows, with the horizon, the longest window, added to the
 lateness: the results of a batch must not be behind Spark's watermark either, for the operators

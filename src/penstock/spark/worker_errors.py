@@ -1,9 +1,9 @@
 """How errors of ours leave a Python worker of Spark: with their message, and nothing before it.
 
-Spark sends the whole traceback of a worker to the driver, as the text of its own exception. Of an
-error that says what is wrong and what to do, the message is all there is to read. So Spark is told
-to leave the traceback out, by the variable that its worker looks at when an error has come up. The
-worker ends with the error, and the variable with the worker.
+Spark sends the whole traceback of a worker to the driver, as the text of its own exception. If an
+error says what is wrong and what to do, its message is all there is to read. So a variable makes
+Spark leave the traceback out: its worker looks at it when an error has come up. The worker ends
+with the error, and the variable with the worker.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class HeavyKeys:
     def restore(
         self, words: npt.NDArray[np.int64], counts: npt.NDArray[np.int64], rows: int
     ) -> None:
-        """Be what was counted elsewhere: the most frequent keys, of so many rows."""
+        """Take over what was counted elsewhere: the most frequent keys of `rows` rows."""
         order = np.argsort(words)
         self._words, self._counts, self.rows = words[order], counts[order], rows
 
@@ -61,7 +61,7 @@ class HeavyKeys:
         return counts
 
     def share(self, keys: int = 1) -> float:
-        """Which part of all rows has one of so many most frequent keys."""
+        """Which part of all rows has one of the `keys` most frequent keys."""
         if not self.rows:
             return 0.0
         return float(np.sort(self._counts)[-keys:].sum()) / self.rows

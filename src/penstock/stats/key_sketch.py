@@ -2,10 +2,10 @@
 
 Up to `bound` keys all are held with their counts, and every answer is exact. Beyond that those with
 the least hashes are held: a sample of the keys, each still counted exactly, for a key that is
-held has been held since it first came. Where the greatest of k hashes that are held stands at a
+held has been held since it first came. If the greatest of k hashes that are held stands at a
 share u of all hashes, there are about (k - 1) / u keys (Bar-Yossef et al., the KMV sketch), with a
 relative standard error of 1 / sqrt(k - 2): 0.4 % with the usual bound. Sketches of one seed hold
-the same keys, so that two of them tell how many pairs of rows have one key.
+the same keys, so that two of them show how many pairs of rows have one key.
 
 A hash is one to one, so it stands for its key.
 

@@ -21,7 +21,7 @@ class Allocator(Protocol):
     """A source of buffers."""
 
     def allocate(self, size: int) -> Bytes:
-        """So many zeroed bytes, which start on a cache line."""
+        """Return `size` zeroed bytes that start on a cache line."""
 
 
 class Heap:

@@ -1,9 +1,9 @@
 """An order and a hash of rows that depend on nothing but what is in them.
 
-Where rows come in no order that could be told again, those of one time are put in the order
+If rows come in an order that cannot be reproduced, those of one time are put in the order
 of their values: column by column, by the columns' names, so that neither the layout of the
 input nor who read it counts. Rows that are equal in all columns are left as they are: nobody
-can tell them apart. What cannot be compared, nested values, is in the order of a hash.
+can see a difference. Nested values cannot be compared: a hash orders them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Identities: 64-bit words for keys that are longer, of which no two keys share one.
 
 Candidates are found by a hash and verified by value, so equal hashes of different keys cost
-time, not truth. Where tuples are counted by key that is too late: a window of so many rows per
-key must know at once which key a tuple has. There each hash is checked against the first key
-that had it, and a key that finds it taken by another goes to the next word.
+time, not truth. That is too late when tuples are counted by key: a window of N rows per key must
+know at once which key a tuple has. Then each hash is checked against the first key that had it,
+and a key that finds it taken by another goes to the next word.
 
 Words stand in sorted levels, each more than twice as long as the one after it, so that new keys
 are not sorted in among all that are there.
@@ -108,7 +108,7 @@ class Identities:
         return {"keys": keys, "moved_on": self._moved_on, "many": self._many}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped for keys of the same kinds."""
+        """Restore what was dumped for keys of the same kinds."""
         self._levels = []
         if dumped["keys"] is not None:
             words, *keys = dumped["keys"].columns

@@ -42,7 +42,7 @@ def check(windows: Windows) -> None:
 
 
 def _check_path(state: State, number: int, path: int, live: Sequence[int]) -> set[int]:
-    """Check that each tuple is found by its word; the words."""
+    """Check that each tuple is found by its word; return the words."""
     by_key: dict[int, list[int]] = {}
     for sequence in live:
         record, word = (

@@ -103,7 +103,7 @@ def _values(array: pa.Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def _exact(array: pa.Array, kind: KeyKind) -> Words:
-    """64 bits that are equal exactly when the values are; anything where they are null."""
+    """64 bits that are equal exactly when the values are; anything for a null."""
     if kind.name == "boolean":
         filled = array.fill_null(False) if array.null_count else array
         values: Words = filled.to_numpy(zero_copy_only=False).astype(np.int64)

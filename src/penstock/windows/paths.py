@@ -23,7 +23,7 @@ NODE_BYTES: Final = 8 * NODE_WORDS
 
 @dataclass(frozen=True)
 class Path:
-    """directory: that of its group; -1 where words have an order."""
+    """directory: that of its group; -1 if words have an order."""
 
     window: int
     word: int
@@ -31,7 +31,7 @@ class Path:
     directory: int
 
     def node_room(self, entries: int) -> int:
-        """So many nodes suffice for so many tuples, if it is a tree."""
+        """How many nodes suffice for `entries` tuples; 0 if the index is no tree."""
         tree = TREES.get(KINDS[self.index.name])
         return 0 if tree is None else tree.nodes_for(entries)
 
@@ -67,7 +67,7 @@ class Paths:
         )
 
     def write(self, state: State) -> None:
-        """Describe them in a new arena; where things are is for others to write."""
+        """Describe them in a new arena; others write where things are."""
         for number, path in enumerate(self.paths):
             descriptor, window = state.paths[number], state.windows[path.window]
             descriptor.window, descriptor.kind = path.window, KINDS[path.index.name]

@@ -146,7 +146,7 @@ class Provision(NamedTuple):
 def _carry_each(
     old: Any, new: Any, number: int, moved: tuple[Any, Any], what: tuple[str, int]
 ) -> None:
-    """Take over so many words of each tuple of a window."""
+    """Take over words of each tuple of a window. what: their name, and how many a tuple has."""
     name, width = what
     share = number % len(old.shares)
     places = [
@@ -166,13 +166,13 @@ def provision(query: Query, plan: Plan) -> Provision | None:
     by_worth = is_limited and limits.shed in BY_WORTH
     by_age = is_limited and limits.shed == "age"
     has_groups = limits.loss != "off"
-    # Where nothing is dropped that others would meet, there are none.
+    # There are none if nothing is dropped that others would meet.
     has_ghosts = has_groups and (is_limited or limits.drop == "tuple")
     tables = []
     for stream, words in enumerate(query.access.words):
         given = limits.frequencies.get(query.names[stream], {})
         for word in words:
-            # Ghosts are sampled by worth, whatever tuples are shed by: of bytes it takes few.
+            # Ghosts are sampled by worth, whatever tuples are shed by: that takes few bytes.
             needed = by_worth or has_ghosts
             of_all = sum(map(len, query.access.words)) if by_worth else NO_LIMIT
             kind = _table(limits, isinstance(word, Equal), len(given), of_all)
@@ -194,8 +194,8 @@ _NONE: Final = (0, 0, 0)
 
 
 def _table(limits: Limits, by_key: bool, given: int, of_all: int) -> tuple[int, int, int]:
-    """Kind, places and words of one of `of_all` tables in the memory there is, or for so many
-    given keys."""
+    """Kind, places and words of one of `of_all` tables in the memory there is, or for `given`
+    keys."""
     room = limits.statistics.bytes
     if limits.memory.bytes is not None:  # what is learned must leave room to use it
         part = (limits.memory.bytes // of_all - _NEEDED_ANYWAY) // _PART

@@ -37,8 +37,8 @@ from penstock.windows.provision import provision
 
 __all__ = ["Windows"]
 
-_SHARE: Final = 8  # of all live tuples: so many arrivals pay for moving them
-# Of the live keys, as how many a tight directory has room for beside them, and at least.
+_SHARE: Final = 8  # moving all live tuples pays after one arrival for every N of them
+# Spare keys of a tight directory: one for every N live keys, at least one for every N, and some.
 _SPARE_PART: Final = 8
 _LEAST_SPARE_PART: Final = 32
 _SPARE_KEYS: Final = 16
@@ -68,7 +68,7 @@ class Windows:
         windows = self.state.windows
         for number in range(count):
             window = query.windows[number % self.streams]  # ghosts leave when tuples would
-            # In arrivals, where these are counted in the place of time.
+            # In arrivals, if these are counted instead of time.
             windows["length_us"][number] = window.arrivals or window.length_us
             windows["slot_us"][number] = window.slot_us
             windows["rows"][number] = window.rows
@@ -79,7 +79,7 @@ class Windows:
                 queue.clear(self.state, number)
 
     def _use(self, state: State) -> None:
-        """Be in this arena. To look fields up by name costs more than all else of a small push."""
+        """Use this arena. To look fields up by name costs more than all else of a small push."""
         self.state = state
         self._live, self._tails = state.windows["live"], state.windows["tail"]
         self._heads = state.windows["head"]
@@ -87,11 +87,11 @@ class Windows:
         self._watermark = state.join["watermark"]
 
     def begin(self, watermark: int) -> None:
-        """A batch, after which this watermark holds."""
+        """Begin a batch after which this watermark holds."""
         self._watermark[0] = watermark
 
     def line_up(self, rows: Mapping[int, int]) -> None:
-        """Set the cursors of a chunk with so many rows of each stream, one behind the other."""
+        """Set the cursors of a chunk with `rows` of each stream, one behind the other."""
         self._cursors[:] = self._ends[:] = end = 0
         for number, count in rows.items():
             self._cursors[number] = end
@@ -121,7 +121,7 @@ class Windows:
         return int(self._heads[number])
 
     def by_key(self, number: int) -> bool:
-        """Whether a window holds so many rows of each key."""
+        """Whether a window holds N rows of each key."""
         return bool(self.state.windows["per_key"][number])
 
     def live_sequences(self, number: int) -> Words:
@@ -196,7 +196,7 @@ class Windows:
         return len(self._sizes)
 
     def keys_for(self, live: int, number: int = -1) -> int:
-        """How many keys a directory has room for where so many are live: the more, the less often
+        """How many keys a directory has room for when `live` are live: the more, the less often
         it is made anew, without the keys that have gone."""
         if self.is_tight:
             wanted = live + live // _SPARE_PART + _SPARE_KEYS
@@ -209,7 +209,7 @@ class Windows:
     # Making room.
 
     def reserve(self, rows: Mapping[int, int], watermark: int) -> None:
-        """Room for so many more tuples in the rings, by window."""
+        """Make room for `rows` more tuples in the rings, by window."""
         sizes, moved = self._sizes_for(rows, watermark)
         if not moved:
             return
@@ -233,7 +233,7 @@ class Windows:
         moves.close_ranks(self.state, number, live)
 
     def bytes_with(self, rows: Mapping[int, int], watermark: int) -> int:
-        """How much would be held with that room, as far as can be known."""
+        """How many bytes would be held with that room, as far as can be known."""
         sizes, moved = self._sizes_for(rows, watermark)
         if not moved:
             return self.state_bytes + self.payload_bytes
@@ -249,7 +249,7 @@ class Windows:
             ring.bury_outranked(self.state, number)
 
     def _sizes_for(self, rows: Mapping[int, int], watermark: int) -> tuple[list[int], list[int]]:
-        """The sizes of rings with room for so many more tuples, and which are moved for it."""
+        """The sizes of rings with room for `rows` more tuples, and which are moved for it."""
         moved: list[int] = []
         sizes = list(self._sizes)
         for number, count in rows.items():
@@ -320,7 +320,7 @@ class Windows:
         self._rebuild(self._directory_sizes(), sizes, range(len(sizes)), tight=True)
 
     def give_back(self) -> None:
-        """The same, when nothing more will come and what is free is most of it."""
+        """The same, if most of the room is free; for when nothing more will come."""
         if _SHARE * self._live_in_all() < sum(self._sizes):
             self.close_ranks()
 
@@ -382,7 +382,7 @@ class Windows:
         return {"sizes": self._sizes, "arena": arena, "payloads": payloads}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped, on its buffers; the payloads are those of the same streams."""
+        """Restore what was dumped, on its buffers; the payloads are those of the same streams."""
         self._sizes = list(dumped["sizes"])
         self._use(view(dumped["arena"], self.paths.shape))
         for payload, of_payload in zip(self.payloads, dumped["payloads"], strict=True):

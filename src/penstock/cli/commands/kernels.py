@@ -79,7 +79,7 @@ def pack(
 
 def _run(by_key: bool, limited: bool) -> None:
     """Run joins that take windows and indexes through all they do: they grow, are left, saved and
-    filled again, and tuples that have met others are told from those that have not."""
+    filled again, and keep apart the tuples that have met others from those that have not."""
     streams = [Stream("a", time="ts"), Stream("b", time="ts")]
     # Text, for what hashes keys.
     condition = {"on": ["k", "s"]} if by_key else {"where": "abs(a.k - b.k) <= 1"}

@@ -1,10 +1,10 @@
-"""What age tells: which tuples match, by how long they have been in their window.
+"""What age shows: which tuples match, by how long they have been in their window.
 
 For joins whose partners come after a typical time: a payment some minutes after its order. A
-window's length is divided into stretches of age. Of each it is learned how many partners a tuple
-meets in it: matches over the tuples that were there to be met (Srivastava and Widom's age-based
-model). A tuple is worth the best mean of that which it can still reach: so one whose time has
-passed goes first, and one whose time is near is kept.
+window's length is divided into stretches of age. For each the policy learns how many partners a
+tuple meets in it: matches over the tuples that were there to be met (Srivastava and Widom's
+age-based model). A tuple is worth the best mean of that which it can still reach: so one whose
+time has passed goes first, and one whose time is near is kept.
 
 A tuple's level in the queue is its stretch; it is moved on when the time has come.
 """
@@ -36,7 +36,7 @@ def _length(window: Any) -> int:
 @kernel
 def stretch(state: State, number: int, ts: int, now: int) -> int:
     """The stretch of age that a tuple of a stream is in."""
-    # In floats: ages of millennia, told in parts, would not fit.
+    # In floats: AGES times an age of millennia would not fit in an integer.
     age = float(max(now - ts, 0)) / float(_length(state.windows[number]) + 1)
     return min(int(age * AGES), AGES - 1) if age < 1.0 else AGES - 1
 
@@ -50,7 +50,7 @@ def match(state: State, number: int, ts: int, now: int) -> None:
 
 @kernel
 def learn(state: State) -> None:
-    """From the matches since the last time, and the tuples and ghosts that are there."""
+    """Learn from the matches since the last time, and the tuples and ghosts that are there."""
     budget = state.budget[0]
     arrivals = float(budget.arrivals)
     budget.arrivals = 0
@@ -69,7 +69,7 @@ def learn(state: State) -> None:
             best, matches, there = 0.0, 0.0, 0.0
             for each in range(begin, AGES):
                 matches += state.floats[ages + _MATCHES * AGES + each]
-                # Where nothing was, nothing is known: as if one had been, and had met half one.
+                # If nothing was there, nothing is known: as if one had been, and had met half one.
                 there += state.floats[ages + _THERE * AGES + each] + 1.0
                 best = max(best, (matches + 0.5) / there)
             state.floats[ages + _WORTHS * AGES + begin] = best

@@ -117,8 +117,8 @@ def has_room(state: State, number: int) -> bool:
 
 @kernel
 def lay(state: State, number: int, sequence: int) -> bool:
-    """Leave a ghost of a tuple, which may be at the head still, if it is to be; whether there was
-    room for it."""
+    """Leave a ghost of a tuple, which may be at the head still, if one is to be kept; return False
+    if there was no room for it."""
     if state.budget[0].ghost_paths == 0:
         return True
     share = state.shares[number]
@@ -127,7 +127,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
     record = record_at(state, number, sequence)
     level = 0
     if state.budget[0].stops:
-        pass  # the chance of a ghost must be told without it
+        pass  # the chance of a ghost must not depend on the level
     elif share.levels > 0 and share.ages == 0 and sequence != state.windows[number].head:
         level = queue.level_of(state, number, sequence)
     elif state.budget[0].uniform < 1.0:
@@ -162,7 +162,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
 
 @kernel
 def raise_all(state: State, number: int, saved: Any, begin: int) -> int:
-    """Have ghosts of a stream again, from `begin` on; where it had to stop for want of room.
+    """Restore ghosts of a stream, from `begin` on; return where it had to stop for want of room.
 
     saved: times, words[w] for path w, marks, and in notes[0] and notes[1] when they were shed and
     their numbers.
@@ -194,8 +194,8 @@ def sources(state: State, number: int, out: Words) -> None:
 
 @kernel
 def charge(state: State, rows: Words, at: int) -> None:
-    """Count a result that is lost. rows[j, at]: ~sequence number where stream j has a ghost, and
-    sequence number + SKIPPED where it has the arrival that found it and should not have looked."""
+    """Count a result that is lost. rows[j, at]: ~sequence number if stream j has a ghost, and
+    sequence number + SKIPPED if it has the arrival that found it and should not have looked."""
     streams = state.join[0].streams
     skipped, charged, had = -1, -1, 1.0
     for number in range(streams):
@@ -209,7 +209,7 @@ def charge(state: State, rows: Words, at: int) -> None:
         had *= state.budget[0].looks
         state.shares[skipped].unprobed_lost += state.budget[0].sign / had
     count(state, charged, had)
-    if had < 1.0:  # the sample tells it
+    if had < 1.0:  # the sample estimates it
         for number in range(streams):
             if rows[number, at] < 0:
                 own = _chance(record_at(state, streams + number, ~rows[number, at]))

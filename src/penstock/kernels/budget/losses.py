@@ -1,4 +1,4 @@
-"""Lost results: their sums, and the sample of ghosts that they are told by.
+"""Lost results: their sums, and the sample of ghosts that estimates them.
 
 While there is room, a tuple that was shed leaves a ghost (ghosts.py), and each result that is
 lost with it counts one. When there are too many ghosts, a sample of them is kept. Each has a
@@ -15,7 +15,7 @@ ghosts again, chances are lowered, of those that are there and of those to come;
 again, those to come get better chances (shedding.ghost_room). So each ghost carries its own chance,
 in its marks: a code on a scale of logarithms, 0 for a chance of 1.
 
-How far off the sum may be is told by GROUPS sums: what each ghost brings, times the root of the
+GROUPS sums show how far off the total may be: what each ghost brings, times the root of the
 chance that it had of not being kept, is added to the group of its lot. The squares of the groups'
 differences from their mean add up to the variance (Poisson sampling; of results that several
 ghosts were lost with, each bears the whole, which is more than enough).
@@ -84,7 +84,7 @@ def chance(state: State, level: int) -> float:
 
 @kernel
 def lot(state: State, first: int, second: int) -> float:
-    """A number from [0, 1) for what is told by two numbers."""
+    """A number from [0, 1), always the same for the same two numbers."""
     mixed = _hashed(second, _hashed(first, state.budget[0].seed))
     return float(mixed >> np.uint64(11)) * 2.0**-53
 

@@ -46,7 +46,7 @@ def _entry(state: State, number: int, sequence: int) -> int:
 
 @kernel
 def prepare(state: State, number: int, sequence: int) -> None:
-    """Have the entry and the record of a tuple fetched, which may soon leave."""
+    """Prefetch the entry and the record of a tuple that may soon leave."""
     window = state.windows[number]
     prefetch(state.words, _entry(state, number, sequence) >> 1)
     prefetch(state.words, _RECORD_WORDS * (window.ring + (sequence & window.mask)))
@@ -163,7 +163,7 @@ def enter(state: State, number: int, sequence: int, level: int) -> None:
 
 @kernel
 def leave(state: State, number: int, sequence: int) -> None:
-    """Take a tuple out that leaves its window. Nothing, where there is no queue."""
+    """Take out a tuple that leaves its window, if there is a queue."""
     if not has_budget(state) or number >= state.join[0].streams:
         return
     if state.shares[number].levels == 0:

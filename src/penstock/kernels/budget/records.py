@@ -5,10 +5,10 @@
     tables      a TABLE record for each path of a stream: how often its words come
     ...
     entries     of the tuples of each window, by position: its neighbours in the queue, and its
-                number, which tells how many of its stream came before
-    levels      of the queues, where tuples are kept in order of their worth (queue.py), and
-                of each how long tuples stay, where that is learned
-    values      of the tuples, where the user says what results are worth
+                number, which says how many of its stream came before
+    levels      of the queues, if tuples are kept in order of their worth (queue.py), and
+                of each how long tuples stay, if that is learned
+    values      of the tuples, if the user says what results are worth
     notes       of the ghosts' windows: of each ghost the tuple it was, and when it was shed; once
                 it has its columns, in the place of the first how many were laid before it
     counts      of the tables (stats)
@@ -73,7 +73,7 @@ BUDGET: Final = _record(
     ("sign", "f8"),  # -1 while lost results that were counted are taken back
     ("stops", "i8"),  # whether candidates are verified before an instant ends
     ("most_ghosts", "i8"),
-    ("certain", "f8"),  # lost results that no sample had to tell
+    ("certain", "f8"),  # lost results that are counted, not estimated from a sample
     ("levelled", "i8"),  # how many had arrived when all were given levels anew
     ("service_rate", "f8"),  # tuples to be dealt with in a microsecond; 0 for all of them
     ("credit", "f8"),  # how many may still be, and when that was last added to

@@ -1,4 +1,4 @@
-"""Serving: which arrivals are dealt with, where there is a service rate (Kang et al., 5.2.1).
+"""Serving: which arrivals are dealt with, if there is a service rate (Kang et al., 5.2.1).
 
 An arrival is drawn by a lot, against the chance that its stream has (shedding.service). And there
 is a credit: it begins with what a second brings, event time adds to it, and each that is dealt
@@ -7,10 +7,10 @@ with takes one. So from the beginning on at most
     service_rate * (time that has passed + 1 second)
 
 are dealt with, whatever the chances are. What is not taken is kept up to what a second brings, and
-up to a few tuples where that is less, or chance would leave much of a low rate unused.
+up to a few tuples if that is less, or chance would leave much of a low rate unused.
 
-Lots are told by numbers, not drawn one after the other: an arrival that is begun again has the
-same.
+Lots are computed from numbers, not drawn one after the other: an arrival that is begun again has
+the same.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def is_served(state: State, number: int) -> bool:
 
 @kernel
 def is_counted(state: State, number: int) -> bool:
-    """Of one that is not: whether the results are counted that it loses."""
+    """Whether the results that an arrival loses are counted, if it is not dealt with."""
     looks = state.budget[0].looks
     if looks == 0.0 or looks >= 1.0:
         return looks >= 1.0
@@ -68,7 +68,7 @@ def is_counted(state: State, number: int) -> bool:
 
 @kernel
 def has_place(state: State, number: int) -> bool:
-    """Of one that is not: whether it can be dropped, if it has to be, and leave its ghost."""
+    """Whether an arrival that is not dealt with can be dropped, if it must, and leave a ghost."""
     budget = state.budget[0]
     return budget.drops == 0 or budget.ghost_paths == 0 or has_room(state, number)
 

@@ -1,7 +1,7 @@
 """Shedding: after each instant, what is too much goes.
 
 An instant is a unit: its tuples have met the windows and each other before any of them, or any
-other tuple, is dropped. A tuple that was dropped leaves a ghost where lost results are counted.
+other tuple, is dropped. A tuple that was dropped leaves a ghost if lost results are counted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = ["admit", "learn", "level_anew", "pass_instant", "prepare", "shed"]
 
 @kernel
 def prepare(state: State, number: int, word: int) -> None:
-    """Have fetched what will be asked for: of an arrival to come, by its first word, and of the
-    tuples that are likely to go."""
+    """Prefetch the statistics of an arrival to come, by its first word, and the statistics and
+    index entry of the tuple that is likely to go next."""
     if not state.budget[0].learns:
         return
     path = state.windows[number].paths
@@ -45,7 +45,7 @@ def prepare(state: State, number: int, word: int) -> None:
 
 @kernel
 def learn(state: State, number: int, words: Any, at: int) -> None:
-    """From an arrival of a stream. words[w, at]: its word for path w."""
+    """Learn from an arrival of a stream. words[w, at]: its word for path w."""
     state.budget[0].arrivals += 1
     state.shares[number].came += state.budget[0].growth
     if not state.budget[0].learns:
@@ -88,7 +88,7 @@ def _over(state: State) -> int:
 
 @kernel
 def shed(state: State) -> bool:
-    """Drop what is too much; False when there is no room for a ghost, to be called again."""
+    """Drop what is too much; return False if there is no room for a ghost: call again then."""
     while True:
         only = _over(state)
         if only == -2:

@@ -9,7 +9,7 @@ a tuple of stream j is worth
 where scale_j counts, for each other stream that may come last, the windows of those in between.
 A stream whose tuples are not found by one of stream j counts as if all were alike.
 
-Worths are kept as levels (state.levels).
+Worths are kept as levels (kernels.budget.levels).
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def _rate(state: State, number: int, step: Any, sequence: int) -> float:
 
 @kernel
 def first_level(state: State, number: int, sequence: int) -> int:
-    """The level of a tuple that enters, from which is also learned what keys are worth that have
-    not come: of two streams by one key."""
+    """The level of a tuple that enters. With two streams and one key, the tables also learn from
+    it what keys are worth that have not come."""
     if not is_plain(state) or state.join[0].streams > 2:
         return level_now(state, number, sequence)
     worth = state.shares[number].scale

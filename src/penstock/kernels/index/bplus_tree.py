@@ -18,9 +18,9 @@ more, inner nodes but the root INNER_LEAST children or more, and the root, if no
     insert, remove, last: O(log n). previous, key_at, sequence_at: O(1). clear: O(1).
 
 An insert splits the full inner nodes on its way down and a removal fills up those that hold
-the least, so that what happens to the leaf never has to be told further up than its parent.
+the least, so that a change of the leaf never reaches further up than its parent.
 A full leaf first hands entries to a leaf beside it that has room, and only then is split.
-Where keys ascend, or many tuples share a key, entries are always added at the same end:
+If keys ascend, or many tuples share a key, entries are always added at the same end:
 split in the middle, every leaf would be left half empty, and stay so until its tuples expire.
 """
 
@@ -74,7 +74,7 @@ _WORTH_SHARING: Final = LEAF_ROOM // 8  # room in the leaf beside a full one
 
 
 def nodes_for(entries: int) -> int:
-    """So many nodes are enough for that many entries, whatever came and went."""
+    """How many nodes are enough for `entries`, whatever came and went."""
     leaves = entries // LEAF_LEAST + 1
     return leaves + leaves // (INNER_LEAST - 1) + 1
 
@@ -213,7 +213,7 @@ def _way_down(
 ) -> tuple[int, int, int]:
     """The leaf where an entry belongs, after its parent and before its position in that.
 
-    mended: with so many children an inner node on the way is split, if that is all it has room
+    mended: an inner node on the way with this many children is split, if that is all it has room
     for, or filled up, if it is the least.
     """
     parent = NOWHERE
@@ -268,7 +268,7 @@ def _fell(words: Words, tree: Any) -> None:
 
 @outlined
 def remove(words: Words, tree: Any, key: int, sequence: int) -> bool:
-    """Take an entry out; whether it was there."""
+    """Take an entry out; return whether it was there."""
     if tree.root == NOWHERE:
         return False
     parent, node, position = _way_down(words, tree, key, sequence, INNER_LEAST)

@@ -68,7 +68,7 @@ def following(state: State, number: int, key: int, sequence: int) -> int:
 
 @kernel
 def insert(state: State, number: int, sequence: int, key: int) -> int:
-    """Make a tuple the newest of its bucket; the link to the one that was."""
+    """Make a tuple the newest of its bucket; return the link to the one that was."""
     bucket = _bucket(state.paths[number], key)
     older = state.halves[bucket]
     state.halves[bucket] = link_to(sequence)

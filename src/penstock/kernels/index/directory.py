@@ -61,7 +61,7 @@ def _links(entry: int) -> int:
 
 @kernel
 def mixed(key: int) -> Any:
-    """A word whose high bits tell keys apart."""
+    """A word whose high bits distinguish keys."""
     word = np.uint64(key)
     return (word ^ (word >> _FOLD)) * _MULTIPLIER
 
@@ -139,7 +139,7 @@ def newest(state: State, window: int, entry: int) -> int:
 
 @kernel
 def insert(state: State, path: int, sequence: int, entry: int) -> int:
-    """Make a tuple the newest of its entry; the link to the one that was."""
+    """Make a tuple the newest of its entry; return the link to the one that was."""
     descriptor = state.paths[path]
     older = newest(state, descriptor.window, entry)
     if is_free(state, entry):

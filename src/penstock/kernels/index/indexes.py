@@ -6,8 +6,8 @@ each verb. What is asked for is a range of words, from low to high; chains know 
 and are asked for no others. Tuples come from the greatest word to the least, and of one word from
 the newest to the oldest.
 
-Chains are never told that a tuple is gone: one that has left its ring, or is marked DEAD, is
-passed over. Trees are told (`remove`), for they are found from above.
+Chains keep a tuple that is gone: a probe passes over one that has left its ring, or is marked
+DEAD. From trees it is removed (`remove`), for they are found from above.
 
 `locate` finds what the verbs of one key have in common, its directory entry, so that it is looked
 for once however many windows are probed.
@@ -142,7 +142,7 @@ def insert(state: State, path: int, sequence: int, entry: int) -> None:
 
 @kernel
 def remove(state: State, window: int, sequence: int) -> None:
-    """Take a tuple out of those indexes of its window that must be told."""
+    """Take a tuple out of the trees of its window."""
     if is_plain(state) or state.windows[window].trees == 0:
         return
     begin_at = state.windows[window].paths

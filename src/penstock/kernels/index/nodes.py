@@ -171,7 +171,7 @@ def rank(words: Words, first: int, count: int, stride: int, key: int, sequence: 
 
 @kernel
 def open_gap(words: Words, node_start: int, position: int, gap: int, stride: int) -> None:
-    """Move the entries from `position` on up by `gap`: the node has so many more."""
+    """Move the entries from `position` on up by `gap`, and count `gap` more in the node."""
     count = words[node_start + COUNT]
     at = entry_at(node_start, position, stride)
     move(words, at + gap * stride, at, (count - position) * stride)

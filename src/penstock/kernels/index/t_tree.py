@@ -75,7 +75,7 @@ MERGED: Final = ROOM * 3 // 4  # not all of ROOM: the next insert would part the
 
 
 def nodes_for(entries: int) -> int:
-    """So many nodes are enough for that many entries, whatever came and went.
+    """How many nodes are enough for `entries`, whatever came and went.
 
     Of n leaves n - 1 are paired with a node that has two children, and so with LEAST entries
     at least; a node with one child only makes it better.

@@ -2,7 +2,7 @@
 
 An arrival takes a random place in the sample, the likelier the fewer have come of late, so that
 the sample follows the stream. It is put in order again when a part of it is new. What lies between
-two values is counted in the sample; of a stretch with few of them the density around it tells.
+two values is counted in the sample; for a stretch with few of them the density around it is used.
 
     add: O(1), and a sort of the sample after a quarter of it has been replaced
     share: O(log sample)
@@ -62,7 +62,7 @@ def put_in_order(words: Words, table: Any) -> None:
 
 @kernel
 def _below(words: Words, begin: int, count: int, word: int) -> int:
-    """How many of so many words in order are below one."""
+    """How many of `count` words in order are below `word`."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2

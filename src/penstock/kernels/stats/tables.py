@@ -1,18 +1,18 @@
 """A table for each path of a stream: how many arrivals with fitting words are to be expected.
 
-Keys are counted (stats.frequencies), values in order are sampled (stats.sample). What is told is a
+Keys are counted (stats.frequencies), values in order are sampled (stats.sample). A table returns a
 rate: arrivals in about a window's time, of which those long ago count less.
 
 A key that has not come may be one that never does, or one that still will: of orders that are each
-paid once, the unpaid ones are those worth keeping. So it is learned what such keys turn out to
-meet, beside keys that are known. Of arrivals with a new key, and of those with a known key, it is
-added up how many tuples of the other stream have come of late with that key; and of the tuples that
+paid once, the unpaid ones are those worth keeping. So a table learns what such keys turn out to
+meet, beside keys that are known. For arrivals with a new key, and for those with a known key, it
+adds up how many tuples of the other stream have come of late with that key; and for the tuples that
 wait for such arrivals, how many have a key that is not known here, and the counts of the others.
 Then a key that is not known is as good as one that has come
 
     (met by new / waiting for new)  /  (met by known / counts of those waiting for known)
 
-times. All of it is told by the tables, so it does not depend on what was kept or remembered.
+times. All of it comes from the tables, so it does not depend on what was kept or remembered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["BY_KEY", "BY_ORDER", "draw", "give", "learn", "pass_time", "prepare"
 
 _STEPS: Final = 256  # of growth in a half-life
 _LARGEST: Final = 1e25  # growth, before all counts are made less: they have single precision
-# The rate of what has never come, before it is known better: what else a tuple is worth then tells.
+# The rate of what has never come, until more is known: the rest of a tuple's worth decides then.
 _UNSEEN: Final = 2.0**-20
 _MOST_UNSEEN: Final = 2.0**20
 _ENOUGH: Final = 64.0  # of either, to learn from

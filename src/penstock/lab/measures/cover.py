@@ -50,7 +50,7 @@ def mac(
     0 and more, in units of the distance. 0 when, by the distance, both have the same rows, however
     often: so for equal bags, empty ones included. Infinite when one is empty and the other is not,
     for then there is nothing to match. A missing row costs its distance from the
-    nearest one that came out, so unlike `earth_movers` it tells good subsets from bad ones.
+    nearest one that came out, so unlike `earth_movers` it separates good subsets from bad ones.
 
     The paper only says that it is a function of the weights of the edges in the cheapest cover, and
     of how many edges there are at each row. Here it is the sum over the edges of weight * edges at

@@ -1,8 +1,8 @@
-"""What tuples meet where only keys and order count: the arrivals of the key in the other stream.
+"""What tuples meet if only keys and order count: the arrivals of the key in the other stream.
 
 Each result counts the same, and a tuple is in its window from its arrival to a last place. All
 tuples of a key then see a part of one run of arrivals, and nothing has to be joined: places in
-order tell where each part begins and ends.
+order show where each part begins and ends.
 """
 
 from __future__ import annotations

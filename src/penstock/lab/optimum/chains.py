@@ -72,7 +72,7 @@ def _shut(holding: Holding, end: Words) -> Words:
 
 
 def _bits(holding: Holding, first: Words, end: Words) -> int:
-    """How finely prices may be told, so that no sum of worths or of prices overflows."""
+    """How fine prices may be, in bits, so that no sum of worths or of prices overflows."""
     # Floats first, for sums of whole numbers would overflow unseen.
     everything = np.concatenate([np.zeros(1), np.cumsum(holding.worth, dtype=np.float64)])
     together = max(float((everything[end] - everything[first]).sum()), float(everything[-1]))

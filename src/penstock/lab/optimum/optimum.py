@@ -29,7 +29,7 @@ __all__ = ["Optimum", "optimum"]
 METHODS: Final = ("auto", "per_arrival", "per_match", "prices")
 # Nodes of graphs that a flow is looked for in, by their form: some seconds to a minute.
 _LARGEST_FLOW: Final = {"per_arrival": 120_000, "per_match": 150_000}
-# The part of a sum of values that may be rounded in a bound that is told as exact.
+# The part of a sum of values that may be rounded in a bound that counts as exact.
 _ROUNDED: Final = 1e-9
 
 
@@ -184,7 +184,7 @@ def _solved(met: Met, rooms: Sequence[Words], form: str, method: str) -> _Solved
         decided, upper = [each.until for each in bounds], sum(each.upper for each in bounds)
         form = "prices"
     for each, until in zip(holdings, decided, strict=True):
-        # Whoever decided: what is told can be had.
+        # Whoever decided: the decision must be possible.
         if (held(each, until) > each.room).any() or (until > each.end).any():
             raise AssertionError(f"a decision of {form!r} that cannot be kept")
         total += earned(each, until)

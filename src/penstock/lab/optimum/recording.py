@@ -76,7 +76,7 @@ def read_recording(
     """
     _check(query, tables)
     given = [as_table(tables[name], name) for name in query.names]
-    # So that errors tell of columns as they were given.
+    # So that errors name columns as they were given.
     bound(Binding.of(query), {stream: table.schema for stream, table in enumerate(given)})
     lengths = parse_lengths(query, dict(zip(query.names, given, strict=True)), windows)
     columns = tuple(_new_name(table.column_names) for table in given)
@@ -221,7 +221,7 @@ def _ends(window: Window, ts: Words) -> Words:
 
 
 def _counted_out(window: Window, place: Words, key: Words) -> Words:
-    """The last place before so many tuples have come that each is out of its window."""
+    """For each tuple the last place before newer ones push it out of its window."""
     last = np.full(len(place), FOREVER, np.int64)
     if window.arrivals:
         return place + window.arrivals

@@ -1,9 +1,9 @@
 """How much memory a join needs: recall against memory, measured on a recording of its streams.
 
-A recording (`recording`) is joined once without limits (`replay`), which tells what is due and how
+A recording (`recording`) is joined once without limits (`replay`), which shows what is due and how
 many tuples are live at most (`need`), and then at many sizes of memory for each policy, closing in
-on the recalls that are asked for (`curve`). A large one is a sample by key (`sample`), and what is
-told of it has intervals (`intervals`). Beside the policies stands the best that could have been
+on the recalls that are asked for (`curve`). A large one is a sample by key (`sample`), and its
+figures have intervals (`intervals`). Beside the policies stands the best that could have been
 done (`ceiling`). `size` is the front of it.
 """
 

@@ -3,7 +3,7 @@
 Recall is taken to grow with memory. Between the largest size that was too small and the smallest
 that was not, the next is tried where a straight line between the two has the recall, a little to
 one side of it, so that mostly two tries close in; where that did not halve what was left, half-way.
-All that is told was measured.
+All figures returned were measured.
 """
 
 from __future__ import annotations

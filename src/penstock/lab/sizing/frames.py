@@ -33,7 +33,7 @@ _COUNTED: Final = "kind int, what bigint, tuples bigint"
 _SCHEMA: Final = pa.schema([("kind", pa.int32()), ("what", pa.int64()), ("tuples", pa.int64())])
 _KEY, _SLOT, _ROW = 0, 1, 2
 _FREQUENT: Final = 1 << 12
-_WIDTH_ROWS: Final = 1_000  # to tell by how wide rows are
+_WIDTH_ROWS: Final = 1_000  # to measure the width of rows by
 
 
 def read_frames(

@@ -1,8 +1,8 @@
 """Intervals for what is estimated from a sample in groups: the jackknife.
 
 An estimate that leaves a group out differs from the others by what this group alone has to say. How
-much these estimates differ tells the variance of the one that is made of all; Student's
-distribution allows for its being told by few groups. A sample that is a large part of the whole
+much these estimates differ gives the variance of the one that is made of all; Student's
+distribution allows for its coming from few groups. A sample that is a large part of the whole
 leaves less to chance. Memory is compared by its logarithm: what is too little is so by a factor.
 """
 
@@ -28,8 +28,8 @@ def jackknife(
     """Where the truth is, with a chance of about 95 %.
 
     estimates: the first of all groups, each other one without one of them. share: how large a part
-    of the whole the sample is. by_factor: what differs is a factor. known_to: how well they could
-    be told if there were no chance in it.
+    of the whole the sample is. by_factor: what differs is a factor. known_to: how well they would
+    be known if there were no chance in it.
     """
     values = np.log(np.maximum(estimates, 1e-9)) if by_factor else estimates
     groups = len(values) - 1

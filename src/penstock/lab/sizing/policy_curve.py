@@ -95,7 +95,7 @@ def curve_of(
 
 
 def _for_sample(recording: Recording, limits: Limits) -> Limits:
-    """Where fewer keys come, so many fewer would be remembered of all of them."""
+    """Statistics as much smaller as the sample is, so that they know the same part of its keys."""
     if recording.sample is None:
         return limits
     part = recording.present / max(recording.rows, 1)

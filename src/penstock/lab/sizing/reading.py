@@ -1,7 +1,7 @@
 """A recording read from streams that can be read again: whole if it is small, else sampled.
 
 The first reading keeps the rows while they are few, and surveys the streams. If they are too many,
-a second one takes the sample that the survey tells to take. So no more is ever held than is joined.
+a second one takes the sample that the survey calls for. So no more is ever held than is joined.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def read_recording(
     """All rows, or a sample of them.
 
     opened: the streams from their beginning, each time that it is called. share: about which part
-    of the tuples to sample; when not given, all up to JOINED_ROWS of them, and of more so many.
-    seed: of the sample.
+    of the tuples to sample; when not given, all of them, or JOINED_ROWS if there are more. seed:
+    of the sample.
     """
     check_share(query, share)
     reading = _Reading(query, schemas)
@@ -93,7 +93,7 @@ class _Reading:
         return {name: size / max(rows, 1) for name, size, rows in counts}
 
     def first(self, streams: Streams, most_rows: int | None) -> dict[str, pa.Table] | None:
-        """Survey the streams; their rows, if there are no more than so many (None: any)."""
+        """Survey the streams; return their rows if there are at most `most_rows` (None: any)."""
         kept: list[list[pa.RecordBatch]] | None = [[] for _ in self._names]
         for stream, name in enumerate(self._names):
             for batch in streams[name]:

@@ -1,8 +1,7 @@
 """Which limits to set: the policy that reaches a recall with the least memory, as in a job file.
 
-Policies that need nearly the same are the same for all that can be told from one recording; `prob`
-is then taken, which does well in most cases. Of a sample the memory is the upper end of its
-interval.
+One recording does not separate policies that need nearly the same; `prob` is then taken, which
+does well in most cases. Of a sample the memory is the upper end of its interval.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A recording joined from its beginning to its end, without limits or within some.
 
-It is pushed in pieces, of all streams the same stretch of time, and each stream is told that the
-stretch is over: so none runs ahead of another, and what has ended leaves. The first run, without
+It is pushed in pieces, of all streams the same stretch of time, and each stream is advanced to the
+end of the stretch: so none runs ahead of another, and what has ended leaves. The first run, without
 limits, finds pieces that bring no more results than fit in memory; all others are pushed the same
 pieces, so that they differ by their limits only.
 """
@@ -122,7 +122,7 @@ def _stretches(cuts: Sequence[int]) -> Iterator[tuple[int | None, int | None]]:
 
 
 def _end(times: Words, begin: int, rows: int) -> int:
-    """Where a piece of about so many rows ends: an instant is never in two."""
+    """Where a piece of about `rows` rows ends: an instant is never in two."""
     if begin + rows >= len(times):
         return len(times)
     cut = times[begin + rows]

@@ -1,6 +1,6 @@
-"""A sample of the keys of a recording, in groups that tell how far it can be trusted.
+"""A sample of the keys of a recording, in groups that show how far it can be trusted.
 
-Which keys are in it is said by a hash of their 64-bit words, so that a key is in the sample of all
+A hash of their 64-bit words says which keys are in it, so that a key is in the sample of all
 streams or of none, whatever type a stream has it in. The keys of a few may make most of the
 results, and no sample without them is like the whole: these heavy ones are always in. The others
 fall into disjoint groups of equal chance:
@@ -38,7 +38,7 @@ __all__ = [
 GROUPS: Final = 16
 _HEAVY: Final = 0.005  # of all rows or, about, of all results: a key with more is heavy
 _RATHER_HEAVY: Final = 0.001  # and one with more than this is, while there is room
-_LEAST_LIGHT: Final = 0.5  # of the tuples asked for: so many are of keys that are not heavy
+_LEAST_LIGHT: Final = 0.5  # of the tuples asked for: the least part for keys that are not heavy
 _HASHES: Final = 2.0**64
 
 Floats = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ def keys_of(
 
 
 def check_divisible(query: Any) -> None:
-    """Refuse joins whose rows cannot be told apart by key."""
+    """Refuse joins whose rows cannot be divided by key."""
     if not query.keys[0]:
         raise PlanError(
             "there is no column that is equal in all streams, so keys cannot be sampled; "

@@ -90,7 +90,7 @@ def size(
 ) -> Sizing:
     """Measure how recall grows with memory, and what it takes to reach some.
 
-    progress: is told which part is done, 0 to 1, and what is done now.
+    progress: is given the part that is done, 0 to 1, and what is done now.
     """
     asked = request or Request()
     policies = fitting_policies(recording.query, asked.policies)

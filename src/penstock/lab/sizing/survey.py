@@ -1,7 +1,7 @@
 """What streams are like as a whole, from reading them once: what a sample of them is taken by.
 
 Of each stream the most frequent keys, and how many tuples came in each slot of time. Slots are so
-much shorter than windows that they tell what is live at once as well as the tuples would. Nothing
+much shorter than windows that they show what is live at once as well as the tuples would. Nothing
 else is kept, so streams may be of any size.
 """
 

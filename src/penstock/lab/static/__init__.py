@@ -1,4 +1,4 @@
-"""Static joins: which tuples of tables to keep, when only so many may be, to join the most pairs.
+"""Static joins: which N tuples of tables to keep, to join the most pairs.
 
 A join of two tables by equal keys is a union of complete bipartite graphs, one component K(m, n)
 for each key: m tuples here, n there, m * n pairs. So counts by key are all that has to be known to

@@ -21,7 +21,7 @@ Room = tuple[int, int]  # tuples of the left and of the right side
 
 
 class Whole(NamedTuple):
-    """So many components K(m, n) of a kind, all of them or none."""
+    """Some `copies` of a component K(m, n) of a kind, all of them or none."""
 
     kind: int
     copies: int
@@ -169,6 +169,6 @@ class _Notes(NamedTuple):
 
 
 def _with_columns(table: Cells, number: int) -> Cells:
-    """With so many more before the first, in which nothing fits."""
+    """The table with `number` more columns before the first, in which nothing fits."""
     nothing = np.iinfo(table.dtype).min // 2
     return np.pad(table, ((0, 0), (number, 0)), constant_values=nothing)

@@ -28,7 +28,7 @@ class Kinds(NamedTuple):
 
 
 def pairs(smaller: Ints | int, nodes: Ints | int) -> Ints:
-    """The most pairs of so many nodes, of components whose smaller side is `smaller`.
+    """The most pairs of `nodes` nodes, of components whose smaller side is `smaller`.
 
     There must be as many nodes.
     """
@@ -37,7 +37,7 @@ def pairs(smaller: Ints | int, nodes: Ints | int) -> Ints:
 
 
 def split(left: int, right: int, nodes: int) -> tuple[int, int]:
-    """How many of each side to keep of one component, so many nodes together."""
+    """How many of each side to keep of one component, `nodes` together."""
     fewer = min(left, right, nodes // 2)
     return (fewer, nodes - fewer) if left <= right else (nodes - fewer, fewer)
 
@@ -65,7 +65,7 @@ def bundles(copies: int) -> list[int]:
 
 
 def fill(kept: Ints, there: Ints, number: int) -> Ints:
-    """Adds tuples, whichever, until so many are kept. Those that have no partner do no harm."""
+    """Add tuples, whichever, until `number` are kept. Those that have no partner do no harm."""
     free = there - kept
     before = np.cumsum(free) - free
     return kept + np.clip(number - int(kept.sum()) - before, 0, free)

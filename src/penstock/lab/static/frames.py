@@ -1,4 +1,4 @@
-"""Spark DataFrames, cut to so many rows of each key, on Spark.
+"""Spark DataFrames, cut to a number of rows of each key, on Spark.
 
                  +-- group by key, count --> counts --> the choice, on the driver
     DataFrame ---+-- semi join with the keys kept whole, broadcast ------------------+
@@ -6,7 +6,7 @@
 
 Only counts by key come to the driver. Rows of keys that are kept whole stay in the partition they
 are in; those of keys in part, of which there are one or two in a best choice, are put in order, by
-their contents, since Spark has no order of rows that could be told again.
+their contents, since Spark has no order of rows that could be reproduced.
 
 What a DataFrame can do is asked of it by its own methods and in SQL: so nothing of Spark is
 imported, and classic DataFrames and those of Connect are alike. Columns go by the numbers of their

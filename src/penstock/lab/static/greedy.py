@@ -4,7 +4,7 @@
 degree m * n / (m + n), the last one in part. At least half of the most pairs that could be kept are
 kept, and at most twice the fewest that could be lost are lost.
 
-*Node degree*, for so many of each side: the tuples of the left side with the most partners are
+*Node degree*, for a number of each side: the tuples of the left side with the most partners are
 kept, then those of the right side with the most partners among them. It loses at most twice the
 fewest pairs. The paper says the same of the pairs kept, which is not so: of three components K(1,
 10) and one K(3, 3), three tuples a side, it keeps the three tuples with ten partners each and so 3
@@ -40,7 +40,7 @@ def by_average_degree(left: Ints, right: Ints, keep: int) -> tuple[Ints, Ints]:
 
 
 def by_node_degree(left: Ints, right: Ints, keep: tuple[int, int]) -> tuple[Ints, Ints]:
-    """How many to keep of each component, so many of each side."""
+    """How many to keep of each component, `keep` of each side together."""
     kept_left = most_partners(left, right, keep[0])
     by_degree = kept_left, most_partners(right, kept_left, keep[1])
     return max(by_degree, by_prices(left, right, keep), key=_joined)

@@ -150,7 +150,7 @@ class Grid:
                 tables.add(last)
 
     def _wholes(self, kind: int, less: int = 0) -> list[Whole]:
-        """The components of a kind that may be whole or not, so many copies less."""
+        """The components of a kind that may be whole or not, without `less` of the copies."""
         copies = int(self.copies[kind]) - less if self.near.is_whole[kind] else 0
         return [self._item(kind, part) for part in bundles(copies)]
 

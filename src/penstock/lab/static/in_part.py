@@ -135,7 +135,7 @@ class InPart:
 
 
 class _Below:
-    """What all kinds together gain that have fewer tuples of a side than so many."""
+    """What all kinds together gain that have fewer tuples of a side than a number."""
 
     def __init__(self, sizes: Ints, gain: _Floats) -> None:
         order = np.argsort(sizes, kind="stable")

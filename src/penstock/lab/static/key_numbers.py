@@ -65,7 +65,7 @@ def numbered(
 
 
 def _python_values(array: pa.Array, column: str) -> list[Hashable]:
-    """Values to tell keys by: different ones must not become equal."""
+    """Values that stand for keys: different ones must not become equal."""
     if pa.types.is_timestamp(array.type) and array.type.tz is not None:
         # Of one zone, both hours in which clocks are put back are equal to Python.
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))

@@ -25,7 +25,7 @@ class ManyTruncation:
     """What is kept of several relations.
 
     joined: results of the kept tuples, one of each relation. total: results of the whole relations.
-    most: no choice joins more than so many. kept: by key, how many tuples of each relation.
+    most: no choice joins more than this. kept: by key, how many tuples of each relation.
     """
 
     joined: int

@@ -7,7 +7,7 @@ or one with both in part, (x, y).
 
 Each tuple has a price (`prices.py`): by prices, every kind of component has a best corner, and any
 other choice for it has a loss. What is kept is worth the bound less all losses. A guess how much
-less the best choice is worth tells which kinds can only be at their corner, and which could be
+less the best choice is worth shows which kinds can only be at their corner, and which could be
 otherwise. If no choice loses as little as was guessed, the next guess is more; the first choice
 that does is the best. So it takes the longer the farther the best choice is from the bound, however
 far from it the greedy one is.

@@ -20,7 +20,7 @@ _LEFT, _RIGHT = 1, 2
 
 
 class Kind(NamedTuple):
-    """Components K(m, n), so many copies, all of them whole at the prices or all empty."""
+    """Components K(m, n), `copies` of them, all whole at the prices or all empty."""
 
     m: int
     n: int

@@ -1,11 +1,11 @@
-"""`truncate_tables`: two tables, cut to so many rows, where they are.
+"""`truncate_tables`: two tables, cut to N rows, where they are.
 
 A table is Arrow's or a Spark DataFrame (`frames.py`). Both give how many rows each key has, keys
-become numbers (`key_numbers.py`), the choice is made from counts alone, and each table keeps so
-many rows of each key.
+become numbers (`key_numbers.py`), the choice is made from counts alone, and each table keeps the
+chosen number of rows of each key.
 
 Tables that are elsewhere can be cut in the same way: count by key there, give the counts to
-`truncate`, and keep so many rows of each key there."""
+`truncate`, and keep the number of rows that it returns for each key."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def truncate_tables(
     column, or columns, that both have. keep, drop, method: as in `truncate`. Of each key the first
     rows are kept; on Spark, the first by their contents.
 
-    `kept` of the result is by key, by tuples of values where the key has several columns; times of
-    a zone are told in UTC. Rows that equal nothing, for a null or NaN in the key, are told
-    together, by the key None.
+    `kept` of the result is by key, by tuples of values if the key has several columns; times of a
+    zone are in UTC. Rows that equal nothing, for a null or NaN in the key, are counted together,
+    under the key None.
     """
     columns = key_columns(on)
     check_options(keep, drop, method)

@@ -43,7 +43,7 @@ _NONE: Final = -1
 
 
 class _Choice(NamedTuple):
-    """Copies to keep whole, by kind; of one more, of kind `partly`, so many nodes."""
+    """Copies to keep whole, by kind; and `nodes` of one more, of kind `partly`."""
 
     joined: int
     whole: Ints
@@ -183,7 +183,7 @@ class _Knapsack:
         """By number of nodes, the most pairs that one component of these kinds gives; and which."""
         widest = min(room, int(self.size[kinds].max(initial=0)))
         by_size = kinds[np.argsort(self.size[kinds], kind="stable")]
-        # Of the kinds that have so many nodes, the one with the largest smaller side.
+        # Of the kinds that have as many nodes, the one with the largest smaller side.
         code = self.smaller[by_size] * len(self.size) + by_size
         suffix = np.maximum.accumulate(code[::-1])[::-1] if len(code) else code
         nodes = np.arange(widest + 1)

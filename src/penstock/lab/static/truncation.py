@@ -23,7 +23,7 @@ __all__ = ["METHODS", "Truncation", "check_options", "truncate", "truncated"]
 
 _Method = Callable[[Ints, Ints, Any], tuple[Ints, Ints]]
 
-# By method: for so many tuples of both sides together, and for so many of each.
+# By method: for a number of tuples of both sides together, and for a number of each.
 METHODS: Final[Mapping[str, tuple[_Method | None, _Method | None]]] = {
     "optimal": (best_of_total, best_of_sides),
     "average_degree": (by_average_degree, None),
@@ -63,8 +63,8 @@ def truncate(
     """Which tuples to keep of two relations, so that the most pairs of equal keys are joined.
 
     left_counts, right_counts: how many tuples each key has, as mappings from keys, or as sequences
-    of one length. keep: so many tuples of both together, or (left, right), so many of each; or
-    drop: how many to drop. As many as asked for are kept, also where some of them join nothing.
+    of one length. keep: how many tuples of both together, or (left, right), how many of each; or
+    drop: how many to drop. As many as asked for are kept, even if some of them join nothing.
 
     method: 'optimal', the most pairs there can be. 'average_degree', for a number of both together:
     at least half as many, and at most twice as many lost; it takes O(c log c) for c keys.

@@ -1,4 +1,4 @@
-"""Predicates as text again, to tell a user which one it was."""
+"""Predicates as text again, to show a user which one it was."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def by_stream(value: Any, of: Range) -> ByStream:
 
 
 def distinct_values(value: Any, of: Range) -> Distinct:
-    """The same, where what a stream has may be told by its columns."""
+    """The same; a stream may also have a mapping, with a number for each of its columns."""
     if not isinstance(value, Mapping):
         return of.number(value)
     return {

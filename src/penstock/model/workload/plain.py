@@ -1,6 +1,6 @@
 """A workload as values that JSON has, and back.
 
-JSON has no tuples for keys, so what is told by columns or by pairs is a list of records:
+JSON has no tuples for keys, so numbers by columns or by pairs are a list of records:
 
     {"version": 1,
      "rates": {"a": 100.0, "b": 20.0},

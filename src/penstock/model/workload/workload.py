@@ -84,7 +84,7 @@ class Workload:
             self._check_names(self.rates, "has a rate")
 
     def _check_names(self, known: Iterable[str], which: str) -> None:
-        """Refuse what is told of streams that are not among the known ones."""
+        """Refuse fields that name a stream which is not among the known ones."""
         known = tuple(known)
         for field in ("rates", "distinct", "selectivities", "row_bytes", "windows"):
             told = getattr(self, field)

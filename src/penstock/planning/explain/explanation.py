@@ -60,8 +60,8 @@ class Partitioning:
 
 @dataclass(frozen=True)
 class BudgetShare:
-    """What a stream has under limits. rows: in its window, of so many wanted. rate: tuples a second
-    that are dealt with, of so many that come."""
+    """What a stream has under limits. rows: in its window, of `wanted_rows`. rate: tuples a second
+    that are dealt with, of `wanted_rate` that come."""
 
     rows: float
     wanted_rows: float
@@ -135,7 +135,7 @@ class Explanation:
 
 
 def explained(case: Case, partitioning: Partitioning) -> Explanation:
-    """Plan a case, and tell all about it."""
+    """Plan a case, and explain the plan."""
     query, names = case.query, case.query.names
     planner = case.planner()
     chosen = planner.choose()

@@ -1,6 +1,6 @@
 """The tuples of a stream that a join still has, in order, so that one can be looked up by value.
 
-Those in the window come first, then those that wait for their turn: where rows or arrivals are
+Those in the window come first, then those that wait for their turn: if rows or arrivals are
 counted, that is the order in which they are. Made for a question of a user, who asks about a
 tuple or two: it takes columns whole.
 """
@@ -28,7 +28,7 @@ __all__ = ["Line", "line_of", "same_values"]
 
 @dataclass(frozen=True)
 class Line:
-    """ts: event times. places: among the arrivals of all streams, where these are counted.
+    """ts: event times. places: among the arrivals of all streams, if these are counted.
     live: how many of them are in the window. columns: of those asked for, the ones kept, in kept
     types."""
 

@@ -1,7 +1,7 @@
 """Whether a tuple that a user describes was shed: when, and for what.
 
-Ghosts tell, as long as they are kept: all of those whose window has not ended, unless losses are
-sampled or not counted.
+Ghosts show it, as long as they are kept: all of those whose window has not ended, unless losses
+are sampled or not counted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _rate(shedder: Shedder, stream: int, key: int) -> float:
 
 
 def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Shed | None:
-    """What is known of a tuple that was shed; None if no ghost tells of it."""
+    """What is known of a tuple that was shed; None if it has no ghost."""
     shedder, binding = join.driver.shedder, join.driver.binding
     schema = binding.schemas[stream]
     if shedder is None or schema is None or not shedder.windows.has_ghosts:

@@ -57,10 +57,10 @@ class Known(Enum):
 class Described:
     """A tuple as the user describes it, and what became of it.
 
-    number: which stream it is of. ts: None if it had the time of its arrival, and is no longer
-    there to tell it. row: an array of one value for each column, in kept types. line: what there
-    is of its stream. index: where it is in that, None if it is not. of_key: which there have its
-    key. shed: what is known of it, if it was.
+    number: which stream it is of. ts: None if it had the time of its arrival, and is gone now.
+    row: an array of one value for each column, in kept types. line: what there is of its stream.
+    index: where it is in that, None if it is not. of_key: which there have its key. shed: what is
+    known of it, if it was.
     """
 
     stream: str
@@ -220,7 +220,7 @@ def _absent(
 
 
 def _is_full(join: Join, stream: int, of_key: int) -> bool:
-    """Whether so many have come to a window that counts that some have had to leave."""
+    """Whether a window that counts is full, so that tuples have had to leave."""
     window = join.query.windows[stream]
     if window.arrivals:
         return join.waiting.numbered > window.arrivals

@@ -46,7 +46,7 @@ def explain(
     where: Sequence[tuple[bool, str]],
     windows: Sequence[Told],
 ) -> Why:
-    """From what is told of each condition to whether the tuples joined.
+    """Conclude from what is known of each condition whether the tuples joined.
 
     others: the streams no tuple was given of; whether there is a fitting one is not known.
     """
@@ -67,7 +67,7 @@ def explain(
 
 
 def _was_shed_before(each: Described, latest: int) -> bool:
-    """Whether a tuple was gone when the latest came, as far as times tell."""
+    """Whether a tuple was gone when the latest came, as far as times show."""
     return each.shed is not None and (each.shed.at_once or each.shed.instant < latest)
 
 

@@ -1,4 +1,4 @@
-"""What a bucket gives out, as rows again: results, and late rows where they are asked for."""
+"""What a bucket gives out, as rows again: results, and late rows if they are asked for."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ it returns. So a step that fails, is repeated, or runs twice at once leaves what
 commits: the answer does not depend on which attempt that is.
 
 The watermark is the query's, the same for all buckets. It is the one at the start of the
-batch, both for what is late and for what expires. Where tuples wait for their turn, it is also
+batch, both for what is late and for what expires. If tuples wait for their turn, it is also
 the one that lets them go: all that go were committed by earlier batches, for what comes now and
 is not late has its turn after it.
 
@@ -210,8 +210,8 @@ class Bucket:
         store.write_manifest(manifest.pack())
 
     def _first_needed(self, stream: int, watermark: int) -> int:
-        """The time from which on tuples of a history are still in their window, or can tell which
-        of the other stream's that are have matched."""
+        """The time from which on tuples of a history are still in their window, or show which of
+        the other stream's that are have matched."""
         query = self._binding.query
         window = query.windows[stream]
         needed = [window.oldest(watermark)]

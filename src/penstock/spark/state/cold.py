@@ -72,11 +72,11 @@ class Manifest:
     division: how many buckets there are, itself included, over how many partitions.
     columns: those kept of each stream, and their types. given: all that the input had.
     matched: in outer, semi and anti joins, the tuples of each stream that have matched, as bits
-    in the order of the segments, of those that had not expired at `released`; where rows or
-    arrivals are counted in the order of their turns, of those in the window.
+    in the order of the segments, of those that had not expired at `released`; if rows or
+    arrivals are counted, in the order of their turns, of those in the window.
     released: the watermark of the last step.
 
-    Where rows or arrivals are counted tuples wait, and have had their turn up to `released`.
+    If rows or arrivals are counted, tuples wait, and have had their turn up to `released`.
     numbered: how many have been numbered. floors: for each stream, the time before which none
     is in its window.
 

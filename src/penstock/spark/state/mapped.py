@@ -144,7 +144,7 @@ class MappedFiles:
             tree = _detached(share.dump(), memory, used)
             state = json.dumps({"boot": _boot(), "made_for": made_for, "share": tree})
             (memory.directory / _STATE).write_text(state)
-            os.utime(memory.directory)  # when it was last used: renaming does not tell
+            os.utime(memory.directory)  # when it was last used: renaming does not record it
             for file in memory.directory.iterdir():
                 if file.name not in used:
                     file.unlink()

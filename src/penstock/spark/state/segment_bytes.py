@@ -45,7 +45,7 @@ def write_flags(flags: Flags) -> str:
 
 
 def read_flags(text: str, count: int) -> Flags:
-    """So many flags from their text."""
+    """Read `count` flags from their text."""
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
     if len(bits) != -(-count // 8):
         raise SnapshotError(

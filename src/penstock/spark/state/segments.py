@@ -6,9 +6,9 @@ goes when none of its tuples is in the window any more. That is a matter of time
 nothing is left: by the watermark in windows of time; in others `Manifest.floors` has the time of
 the oldest tuple inside.
 
-In a window of so many rows per key, a rare key can keep a segment for ever in which all else is
-gone. There, when less than half of what is stored is still needed, it is written anew. So the
-store holds no more than twice what the windows do, and a little.
+In a window of N rows per key, a rare key can keep a segment for ever in which all else is gone.
+There, when less than half of what is stored is still needed, it is written anew. So the store
+holds no more than twice what the windows do, and a little.
 """
 
 from __future__ import annotations

@@ -27,11 +27,11 @@ __all__ = ["Share"]
 
 
 class Share:
-    """driver: over the windows. waiting: where rows or arrivals are counted."""
+    """driver: over the windows. waiting: for when rows or arrivals are counted."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Allocator | None = None) -> None:
-        # Segments hold all tuples, and which have matched is told by their order; under limits
-        # which are left is told by their numbers.
+        # Segments hold all tuples, and flags in their order say which have matched; under limits
+        # numbers say which are left.
         self.driver = Driver(binding, plan, memory, keep_matched=plan.limits is None)
         self.waiting = Waiting(binding.query, by_contents=True)
 
@@ -76,8 +76,8 @@ class Share:
     ) -> None:
         """Put tuples into an empty window that was left at this watermark.
 
-        matched: which of the so many that are still in it had matched. The others have had
-        their end, and must not come out again.
+        matched: which of the N that are still in it had matched. The others have had their end,
+        and must not come out again.
         """
         self.driver.refill(stream, arrivals)
         windows = self.driver.windows
@@ -109,7 +109,7 @@ class Share:
         return {"driver": self.driver.dump(), "waiting": waiting}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped by a share of the same binding and plan, on its buffers."""
+        """Restore what a share of the same binding and plan dumped, on its buffers."""
         self.driver.load(dumped["driver"])
         if dumped["waiting"] is not None:
             self.waiting.load(dumped["waiting"], self.driver.binding)

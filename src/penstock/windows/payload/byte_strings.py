@@ -126,5 +126,5 @@ class ByteStrings:
 
 
 def _room_for(length: int) -> int:
-    """A buffer for so many bytes and as many again, and the block that is read too much."""
+    """The size of a buffer for twice `length` bytes, and for the block that is read too much."""
     return 2 * length + 1024 + BLOCK

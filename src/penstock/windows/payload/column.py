@@ -19,7 +19,7 @@ __all__ = ["PayloadColumn", "TooLong"]
 
 
 class TooLong(Exception):
-    """So many rows do not fit in one Arrow array of the type: take fewer.
+    """The rows do not fit in one Arrow array of the type: take fewer.
 
     The bytes of text exceed 32-bit offsets, or the values of a dictionary its index type.
     """
@@ -46,7 +46,7 @@ class PayloadColumn(Protocol):
         """Everything in it, as plain values and the buffers themselves."""
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped, on its buffers."""
+        """Restore what was dumped, on its buffers."""
 
     @property
     def nbytes(self) -> int:

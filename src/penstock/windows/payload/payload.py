@@ -30,7 +30,7 @@ class Payload:
             for name, given in self._types.items()
         }
 
-        # Flat buffers are written over in place; the others must be told what is gone.
+        # Flat buffers are written over in place; the others must release what is gone.
         self._releasing = [each for each in self.columns.values() if each.must_release]
         self.must_release = bool(self._releasing)
 
@@ -56,7 +56,7 @@ class Payload:
     def relocate(self, old: Words, new: Words, size: int, *, tight: bool = False) -> None:
         """Move rows to new sequence numbers, in a ring of `size`.
 
-        tight: give back what rows have left that are gone, also if none has to be moved.
+        tight: give back the room of rows that are gone, even if none has to be moved.
         """
         if size == self._size and not tight and np.array_equal(old, new):
             return
@@ -75,7 +75,7 @@ class Payload:
         return {"size": self._size, "columns": columns}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
-        """Be what was dumped, on its buffers."""
+        """Restore what was dumped, on its buffers."""
         self._size = dumped["size"]
         for name, column in self.columns.items():
             column.load(dumped["columns"][name])

@@ -17,7 +17,7 @@ Made = TypeVar("Made")
 
 
 def in_pieces(rows: Words, make: Callable[[Words], Made]) -> Iterator[Made]:
-    """What is made of rows; of each half of them, when of all it would be too long."""
+    """Make something of the rows; of each half of them, if all would be too long."""
     try:
         made = make(rows)
     except (TooLong, pa.ArrowInvalid):
