@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
+from penstock.kernels.budget.victims import KINDS
 from penstock.model.limits import POLICIES, parse_memory
 
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
@@ -26,6 +27,11 @@ def refused(make: Callable[[], Any], *told: str) -> None:
     message = str(raised.value)
     missing = [words for words in told if words not in message]
     assert not missing, f"{missing} not in {message!r}"
+
+
+def test_every_policy_has_a_victim_and_a_reason() -> None:
+    assert list(KINDS) == list(POLICIES)
+    assert all(policy.reason.format(worth="much") for policy in POLICIES.values())
 
 
 MEMORIES = (

@@ -18,18 +18,51 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.errors import PlanError
 
-__all__ = ["BY_WORTH", "DROPS", "LEAST_STATISTICS", "POLICIES", "Limits", "Memory", "parse_memory"]
+__all__ = [
+    "BY_WORTH",
+    "DROPS",
+    "LEAST_STATISTICS",
+    "POLICIES",
+    "Limits",
+    "Memory",
+    "Policy",
+    "parse_memory",
+]
 
-# Each policy, and whether it needs windows that end.
-POLICIES: Final[dict[str, bool]] = {
-    "random": False, "oldest": False, "prob": False, "life": True, "expected_life": True,
-    "age": True,
-}  # fmt: skip
-BY_WORTH: Final = ("prob", "life", "expected_life")
+
+class Policy(NamedTuple):
+    """What a policy needs, and what it says of a tuple that it dropped.
+
+    reason: why that one; `{worth}` is what the tuple was worth, in words. by_worth: whether it goes
+    by how often partners come. needs_end: whether windows must end. How it finds its victim is in
+    kernels/budget/victims.py.
+    """
+
+    reason: str
+    by_worth: bool = False
+    needs_end: bool = False
+
+
+_LEAST_OFTEN: Final = "its partners come least often"
+POLICIES: Final[dict[str, Policy]] = {
+    "random": Policy("it was drawn at random"),
+    "oldest": Policy("it was the oldest"),
+    "prob": Policy(f"{_LEAST_OFTEN}, {{worth}}", by_worth=True),
+    "life": Policy(
+        f"{_LEAST_OFTEN} in the time that was left to it, {{worth}}", by_worth=True, needs_end=True
+    ),
+    "expected_life": Policy(
+        f"{_LEAST_OFTEN} in the time that it would be kept, {{worth}}",
+        by_worth=True,
+        needs_end=True,
+    ),
+    "age": Policy("tuples of its age match least", needs_end=True),
+}
+BY_WORTH: Final = tuple(name for name, policy in POLICIES.items() if policy.by_worth)
 _POOLS: Final = ("shared", "fixed", "allocated")
 _LOSSES: Final = ("exact", "sampled", "off")
 DROPS: Final = ("probe", "tuple")

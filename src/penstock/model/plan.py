@@ -168,7 +168,7 @@ def check_limits(query: Query, limits: Any) -> None:
     endless = [
         name for name, window in zip(query.names, query.windows, strict=True) if window.is_endless
     ]
-    if POLICIES[limits.shed] and endless:
+    if POLICIES[limits.shed].needs_end and endless:
         raise PlanError(
             f"shed={limits.shed!r} goes by the time that is left to tuples, and those of {endless} "
             "never leave their windows; use shed='prob', or windows that end"

@@ -78,7 +78,7 @@ def _figure(sizing: Sizing) -> Any:
 
 
 def _add_curve(figure: Any, curve: Curve) -> None:
-    colour = _COLOURS[curve.policy]
+    colour = _COLOURS.get(curve.policy, _FAINT)
     memories = [each.memory for each in curve.points]
     intervals = [each.interval for each in curve.points if each.interval is not None]
     if intervals:

@@ -78,7 +78,7 @@ class Sizing:
 def fitting_policies(query: Query, asked: Sequence[str] | None = None) -> list[str]:
     """The policies to try; refused if one that is asked for, or any, does not fit the query."""
     endless = any(window.is_endless for window in query.windows)
-    fitting = [each for each, needs_end in POLICIES.items() if not (needs_end and endless)]
+    fitting = [name for name, policy in POLICIES.items() if not (policy.needs_end and endless)]
     chosen = list(dict.fromkeys(asked)) if asked else fitting
     for policy in chosen:
         check_limits(query, Limits("1 rows", shed=policy))

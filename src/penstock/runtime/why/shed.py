@@ -20,6 +20,7 @@ from penstock.kernels.budget.ghosts import levels
 from penstock.kernels.budget.levels import worths_of
 from penstock.kernels.stats.frequencies import count
 from penstock.model.access import Equal
+from penstock.model.limits import POLICIES
 from penstock.runtime.metrics import time_text
 from penstock.runtime.why.line import same_values
 from penstock.shedding.saved import save_ghosts
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Shed", "is_unprobed", "may_be_forgotten", "shed_of"]
 
 _RARE: Final = 1e-3  # what comes less often has not come
-_FOR: Final = {
-    "random": "it was drawn at random",
-    "oldest": "it was the oldest",
-    "prob": "its partners come least often, {worth}",
-    "life": "its partners come least often in the time that was left to it, {worth}",
-    "expected_life": "its partners come least often in the time that it would be kept, {worth}",
-    "age": "tuples of its age match least",
-}
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
     if len(binding.schemas) == 2 and shedder.windows.plan.is_plain:
         worth = min(worth, _rate(shedder, stream, ghosts["word 0"][at].as_py()))
     often = f"{worth:.2g} of them in about a window's time" if worth > _RARE else "none of late"
-    reason = _FOR[shedder.limits.shed].format(worth=often)
+    reason = POLICIES[shedder.limits.shed].reason.format(worth=often)
     if shedder.limits.value is not None:
         reason = f"results with it are worth least, by {shedder.limits.value!r}"
     return Shed(
