@@ -22,7 +22,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from penstock.runtime.intake import as_table
+from penstock.engine.intake import as_table
 from penstock.window_join import WindowJoin
 
 __all__ = ["assert_joined", "joined"]

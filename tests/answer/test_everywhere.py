@@ -29,8 +29,8 @@ from penstock.spark.bucket_count import BucketCount
 from penstock.spark.rows.blobs import blob_schema, read_blobs
 from penstock.spark.rows.packing import Packer
 from penstock.spark.state.bucket import Bucket
+from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.hot import ProcessMemory
-from penstock.spark.state.share import Share
 from support.clauses import TERMS
 from support.oracle import Row, Step, answer
 from support.scenario import Scenario, table
@@ -96,7 +96,7 @@ def spreads(draw: st.DrawFn) -> Spread:
 class Checked(ProcessMemory):
     """Looks at every share that is kept."""
 
-    def publish(self, bucket: str, token: str, share: Share) -> None:
+    def publish(self, bucket: str, token: str, share: BucketEngine) -> None:
         share.driver.check()
         super().publish(bucket, token, share)
 

@@ -23,16 +23,16 @@ import penstock as ps
 from penstock.model.limits import DROPS, POLICIES, Memory
 from penstock.spark.limits import least_bytes
 from penstock.spark.state.bucket import BucketStep
+from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.hot import HotState, ProcessMemory
 from penstock.spark.state.mapped import MappedFiles
-from penstock.spark.state.share import Share
 from support.simulator import Simulation
 
 
 class CheckedMemory(ProcessMemory):
     """In which nothing is kept that is not what it should be."""
 
-    def publish(self, bucket: str, token: str, share: Share) -> None:
+    def publish(self, bucket: str, token: str, share: BucketEngine) -> None:
         share.driver.check()
         super().publish(bucket, token, share)
 
@@ -40,7 +40,7 @@ class CheckedMemory(ProcessMemory):
 class CheckedFiles(MappedFiles):
     """The same of files."""
 
-    def publish(self, bucket: str, token: str, share: Share) -> None:
+    def publish(self, bucket: str, token: str, share: BucketEngine) -> None:
         share.driver.check()
         super().publish(bucket, token, share)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.runtime.amount import amount
+from penstock.model.amount import amount
 
 # The parts of what arrived, as they are shown.
 _PARTS = r"([\d,]+) (?:late|without a key|filtered out|waiting|live|expired|shed)\b"

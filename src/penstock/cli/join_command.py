@@ -19,9 +19,9 @@ from penstock.cli.views.losses import loss_lines, warn_of_loss
 from penstock.cli.views.progress import file_progress
 from penstock.files.errors import CommandError
 from penstock.files.output import Output
+from penstock.model.amount import amount
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
-from penstock.runtime.amount import amount
 from penstock.runtime.metrics import Metrics
 from penstock.window_join import WindowJoin
 

@@ -20,8 +20,8 @@ from typing import Final
 import pyarrow as pa
 
 from penstock.cli.side import Side, begin_round, take_pieces
+from penstock.engine.intake import MAX_TS
 from penstock.files.output import Output
-from penstock.runtime.intake import MAX_TS
 from penstock.runtime.join import Join
 
 __all__ = ["Totals", "join_files"]

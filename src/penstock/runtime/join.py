@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
 from penstock.engine.clock import Clock
-from penstock.engine.driver import Driver
-from penstock.engine.release import Released, alone_in, release
+from penstock.engine.engine import Engine
+from penstock.engine.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
+from penstock.engine.release import Released
 from penstock.engine.residual import bound
-from penstock.engine.waiting import Waiting
 from penstock.errors import InputError, PlanError, SchemaError, StateError
 from penstock.kernels.jit import announce_compilation
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
@@ -34,7 +34,6 @@ from penstock.model.window import Window, parse_window
 from penstock.model.workload.workload import Workload
 from penstock.runtime import snapshot
 from penstock.runtime.counted import metrics_of
-from penstock.runtime.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics
 from penstock.runtime.observed import Recent, observed_workload
@@ -99,10 +98,10 @@ class Join:
                     for name, schema in schemas.items()
                 },
             )
-        self.driver = Driver(binding, plan)
+        self.engine = Engine(binding, plan)
+        self.driver, self.waiting = self.engine.driver, self.engine.waiting
         self.clock = Clock(query, clock or time.monotonic)
         self._wall_clock = clock or time.time
-        self.waiting = Waiting(query)
         self.late_rows = [LateRows() for _ in query.streams]
         self.counts = [Counts() for _ in query.streams]
         self.recent = [Recent() for _ in query.streams]
@@ -129,18 +128,8 @@ class Join:
         for stream, intake in intakes.items():
             if not self.counts[stream].arrived:
                 warn_of_unit(self.query, stream, intake)
-        with self.waiting.unless_refused():
-            released = {
-                stream: self._released(binding, stream, intake, watermark)
-                for stream, intake in intakes.items()
-            }
+        released = self.engine.release(binding, intakes, watermark)
         return self._whole(lambda: self._take(binding, intakes, released, watermark))
-
-    def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-        """All that can be refused about a batch is refused here, before anything has changed."""
-        released = release(binding, stream, intake, watermark)
-        identified = self.waiting.identified(binding, stream, released.arrivals)
-        return released._replace(arrivals=identified)
 
     def _take(
         self,
@@ -169,8 +158,7 @@ class Join:
                 newest[stream], jumped = reached
                 self.counts[stream].jumps += jumped
         after = self.clock.after(newest, watermark)
-        arrivals = {stream: each.arrivals for stream, each in released.items()}
-        results = self.waiting.run(self.driver, arrivals, after[1], alone_in(released))
+        results = self.engine.take(released, after[1])
         self.clock.settle(after, newest)
         return results
 
@@ -189,7 +177,7 @@ class Join:
         number = self._number(stream)
         moment = _microseconds(ts)
         self.clock.advance(number, moment)
-        return self._whole(lambda: self.waiting.run(self.driver, {}, self.clock.watermark))
+        return self._whole(lambda: self.engine.pass_time(self.clock.watermark))
 
     @one_at_a_time
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
@@ -250,7 +238,7 @@ class Join:
         return self._whole(self._end)
 
     def _end(self) -> pa.Table:
-        results = self.waiting.run(self.driver, {}, self.clock.watermark)
+        results = self.engine.pass_time(self.clock.watermark)
         self.driver.windows.give_back()
         return results
 

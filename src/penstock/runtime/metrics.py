@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from penstock.kernels.sentinels import BEGINNING, END_OF_TIME
-from penstock.runtime.amount import amount
+from penstock.model.amount import amount
 
 __all__ = ["Frozen", "Metrics", "StreamMetrics", "shown_watermark", "time_text"]
 

@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
+from penstock.engine.intake import take_in
 from penstock.engine.release import Released, release
 from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError
@@ -32,7 +33,6 @@ from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.model.window import FOREVER, Window
 from penstock.model.workload.workload import Workload, path_columns
-from penstock.runtime.intake import take_in
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
 from penstock.stats.heavy_keys import HeavyKeys
 from penstock.stats.key_sketch import KeySketch

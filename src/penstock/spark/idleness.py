@@ -30,12 +30,12 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.engine.clock import Clock
+from penstock.engine.intake import event_times
 from penstock.errors import SnapshotError
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.runtime.envelope import seal, unseal
-from penstock.runtime.intake import event_times
 from penstock.spark.rows.packing import in_schema
 from penstock.spark.worker_errors import plain_errors
 

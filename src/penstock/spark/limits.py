@@ -8,7 +8,7 @@ from penstock.errors import InputError, PlanError
 from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Memory
 from penstock.model.plan import Plan
-from penstock.spark.state.share import Share
+from penstock.spark.state.bucket_engine import BucketEngine
 
 __all__ = ["check_limits", "least_bytes"]
 
@@ -49,7 +49,7 @@ def least_bytes(binding: Binding, plan: Plan) -> int:
     """What a bucket takes when nothing is left in it."""
     assert plan.limits is not None, "asked for under limits only"
     small = replace(plan.limits, memory=Memory(rows=0), statistics=Memory(bytes=LEAST_STATISTICS))
-    windows = Share(binding, replace(plan, limits=small)).driver.windows
+    windows = BucketEngine(binding, replace(plan, limits=small)).driver.windows
     windows.close_ranks()
     nulls = sum(  # a byte for each row of a column that has had one
         windows.size(number) * len(payload.columns)

@@ -40,8 +40,8 @@ from penstock.spark.rows.packing import PACKED, Packer
 from penstock.spark.rows.unpacking import KIND, Unpacker, output_schema
 from penstock.spark.session import prepare_session, shuffle_partitions
 from penstock.spark.state.bucket import release_parts, with_guests
+from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.scratch import place_for
-from penstock.spark.state.share import Share
 from penstock.spark.watermarks import (
     declared,
     joins_before,
@@ -257,7 +257,7 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
         }
         arrivals = {stream: each.arrivals for stream, each in released.items()}
         everyone = with_guests(binding, arrivals, guests, BEGINNING)
-        joined = Share(binding, plan).run(everyone, END_OF_TIME, alone_in(released))
+        joined = BucketEngine(binding, plan).run(everyone, END_OF_TIME, alone_in(released))
         if not kind:
             return joined
         return joined.add_column(0, KIND, pa.repeat(pa.scalar("result"), joined.num_rows))

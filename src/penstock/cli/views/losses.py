@@ -12,8 +12,8 @@ from rich.console import Console
 from penstock.cli.join_files import Totals
 from penstock.cli.side import Side
 from penstock.cli.views.display import say
+from penstock.model.amount import amount
 from penstock.model.limits import Limits
-from penstock.runtime.amount import amount
 from penstock.runtime.metrics import Metrics
 
 __all__ = ["loss_lines", "warn_of_loss"]

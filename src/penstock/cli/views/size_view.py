@@ -17,7 +17,7 @@ from penstock.lab.sizing.ceiling import Ceiling, Least
 from penstock.lab.sizing.intervals import recall_at
 from penstock.lab.sizing.policy_curve import Enough
 from penstock.lab.sizing.sizing import Sizing
-from penstock.runtime.amount import amount
+from penstock.model.amount import amount
 
 __all__ = ["as_json", "limits_block", "show"]
 

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.intake import as_table, take_in
 from penstock.engine.release import release
 from penstock.engine.residual import bound
 from penstock.errors import InputError, QueryError, TimestampError
@@ -28,7 +29,6 @@ from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, Window
-from penstock.runtime.intake import as_table, take_in
 from penstock.windows.keys import as_kind, key_words
 
 __all__ = ["Recording", "Tuples", "read_recording"]

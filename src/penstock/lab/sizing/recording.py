@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
+from penstock.engine.intake import as_table, take_in
 from penstock.engine.release import release
 from penstock.errors import InputError, PlanError
 from penstock.kernels.arena import Words
@@ -31,7 +32,6 @@ from penstock.lab.sizing.sample import (
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.runtime.intake import as_table, take_in
 from penstock.window_join import WindowJoin
 from penstock.windows.payload.storage import take_rows
 

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.intake import event_times
 from penstock.engine.release import release
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.lab.sizing.need import Entering, Need, most_live
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.runtime.intake import event_times
 from penstock.stats.heavy_keys import HeavyKeys
 
 __all__ = ["StreamSurvey", "arrivals_of", "slot_us", "surveyed_need"]

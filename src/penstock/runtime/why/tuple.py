@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from penstock.engine.intake import event_times
 from penstock.engine.words import tuple_words
 from penstock.errors import InputError
 from penstock.kernels.arena import Flags
@@ -20,7 +21,6 @@ from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
-from penstock.runtime.intake import event_times
 from penstock.runtime.why.line import Line, line_of, same_values
 from penstock.runtime.why.shed import Shed, is_unprobed, may_be_forgotten, shed_of
 from penstock.runtime.why.where import passes_filters, where_columns

@@ -29,9 +29,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.intake import event_times, fit
 from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
-from penstock.runtime.intake import event_times, fit
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.kernels import take_distributed
 from penstock.spark.rows.blobs import blob_schema, write_blobs

@@ -29,13 +29,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.intake import event_times
 from penstock.engine.release import Released, alone_in, release
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
-from penstock.runtime.intake import event_times
 from penstock.shedding.shedder import Shedder
 from penstock.spark.bucket_count import spread_names
 from penstock.spark.state.cold import Manifest, Store
@@ -127,39 +127,39 @@ class Bucket:
             stream: release_parts(self._binding, stream, parts, watermark)
             for stream, parts in batches.items()
         }
-        share = None
+        engine = None
         if not is_new:
-            share = self._hot.claim(bucket, manifest.token, self._binding, plan)
-        rebuilt = share is None and manifest.token != ""
+            engine = self._hot.claim(bucket, manifest.token, self._binding, plan)
+        rebuilt = engine is None and manifest.token != ""
         kind = Segments if plan.limits is None else Survivors
         segments = kind(self._binding, store, manifest)
-        if share is None:
-            share = self._hot.make(self._binding, plan)
-            segments.restore(share, before, watermark)
-        share.waiting.numbered = manifest.numbered
+        if engine is None:
+            engine = self._hot.make(self._binding, plan)
+            segments.restore(engine, before, watermark)
+        engine.waiting.numbered = manifest.numbered
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
-        produced = share.driver.produced
+        produced = engine.driver.produced
         everyone = with_guests(self._binding, arrivals, guests, watermark)
-        results = share.run(everyone, watermark, alone_in(released))
-        manifest.produced += share.driver.produced - produced
-        manifest.released, manifest.numbered = watermark, share.waiting.numbered
+        results = engine.run(everyone, watermark, alone_in(released))
+        manifest.produced += engine.driver.produced - produced
+        manifest.released, manifest.numbered = watermark, engine.waiting.numbered
         for stream, each in released.items():
             manifest.arrived[stream] += sum(len(part) for part in batches[stream])
             manifest.late[stream] += 0 if each.late is None else len(each.late)
             segments.append(stream, arrivals[stream])
         was = replace(manifest)
-        segments.settle(share, watermark)
-        self._set_timer(store, manifest, share.earliest)
+        segments.settle(engine, watermark)
+        self._set_timer(store, manifest, engine.earliest)
         manifest.token = secrets.token_hex(16)
         store.write_manifest(manifest.pack())
-        windows = share.driver.windows
+        windows = engine.driver.windows
         live = sum(windows.live(stream) for stream in range(len(manifest.segments)))
         held = windows.state_bytes + windows.payload_bytes
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
         step = BucketStep(results, late_rows, manifest, live, held, rebuilt)
-        if share.driver.shedder is not None:
-            step = _with_losses(step, was, share.driver.shedder)
-        self._hot.publish(bucket, manifest.token, share)
+        if engine.driver.shedder is not None:
+            step = _with_losses(step, was, engine.driver.shedder)
+        self._hot.publish(bucket, manifest.token, engine)
         return step
 
     def _plan_of(self, bucket: str) -> Plan:

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.state.share import Share
+from penstock.spark.state.bucket_engine import BucketEngine
 
 __all__ = ["HotState", "ProcessMemory"]
 
@@ -23,35 +23,35 @@ _MOST_STATES: Final = 64
 class HotState(Protocol):
     """Where shares are between two batches."""
 
-    def make(self, binding: Binding, plan: Plan) -> Share:
+    def make(self, binding: Binding, plan: Plan) -> BucketEngine:
         """Empty windows, of a kind that can be published here."""
 
-    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Share | None:
-        """Take the share of a token out, if it is here."""
+    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> BucketEngine | None:
+        """Take the engine of a token out, if it is here."""
 
-    def publish(self, bucket: str, token: str, share: Share) -> None:
-        """Offer a share under a token; the caller uses it no more."""
+    def publish(self, bucket: str, token: str, engine: BucketEngine) -> None:
+        """Offer an engine under a token; the caller uses it no more."""
 
 
 class ProcessMemory:
     """Shares kept in this worker process; another worker does not find them."""
 
     def __init__(self, most: int = _MOST_STATES) -> None:
-        self._states: OrderedDict[str, Share] = OrderedDict()
+        self._states: OrderedDict[str, BucketEngine] = OrderedDict()
         self._most = most
 
-    def make(self, binding: Binding, plan: Plan) -> Share:
-        return Share(binding, plan)
+    def make(self, binding: Binding, plan: Plan) -> BucketEngine:
+        return BucketEngine(binding, plan)
 
-    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Share | None:
-        share = self._states.pop(token, None)
-        if share is None:
+    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> BucketEngine | None:
+        engine = self._states.pop(token, None)
+        if engine is None:
             return None
-        made_for = (share.driver.binding, share.driver.windows.plan)
-        return share if made_for == (binding, plan) else None
+        made_for = (engine.driver.binding, engine.driver.windows.plan)
+        return engine if made_for == (binding, plan) else None
 
-    def publish(self, bucket: str, token: str, share: Share) -> None:
-        self._states[token] = share
+    def publish(self, bucket: str, token: str, engine: BucketEngine) -> None:
+        self._states[token] = engine
         # What failed attempts and other workers' buckets left behind goes, oldest first.
         while len(self._states) > self._most:
             self._states.popitem(last=False)

@@ -1,7 +1,7 @@
 """Hot state in files that all workers of a host can map.
 
 A state is a directory: one file for each buffer, Arrow files for the tuples that wait, and
-`state.json`, which says how they make up a bucket's share. It is taken and offered by renaming
+`state.json`, which says how they make up a bucket's engine. It is taken and offered by renaming
 the directory, which is atomic: to a private name when it is claimed, back under its token when
 it is published. Whoever loses the race finds nothing and fills the windows from segments.
 
@@ -35,7 +35,7 @@ import pyarrow.ipc
 
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.spark.state.share import Share
+from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.windows.allocator import Bytes, Heap
 
 __all__ = ["MappedFiles", "MappedMemory"]
@@ -108,10 +108,10 @@ class MappedFiles:
         self._home = root / query
         self._swept = 0.0
 
-    def make(self, binding: Binding, plan: Plan) -> Share:
-        return Share(binding, plan, MappedMemory(self._private()))
+    def make(self, binding: Binding, plan: Plan) -> BucketEngine:
+        return BucketEngine(binding, plan, MappedMemory(self._private()))
 
-    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> Share | None:
+    def claim(self, bucket: str, token: str, binding: Binding, plan: Plan) -> BucketEngine | None:
         memory = MappedMemory(self._private(make=False))
         try:
             (self._home / f"{bucket}.{token}").rename(memory.directory)
@@ -123,16 +123,16 @@ class MappedFiles:
             if state["boot"] != _boot() or state["made_for"] != _made_for(binding, plan):
                 raise ValueError("made elsewhere")
             memory.is_attaching = True
-            share = Share(binding, plan, memory)
+            engine = BucketEngine(binding, plan, memory)
             memory.is_attaching = False
-            share.load(_attached(state["share"], memory))
+            engine.load(_attached(state["share"], memory))
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             shutil.rmtree(memory.directory, ignore_errors=True)
             return None
-        return share
+        return engine
 
-    def publish(self, bucket: str, token: str, share: Share) -> None:
-        driver = share.driver
+    def publish(self, bucket: str, token: str, engine: BucketEngine) -> None:
+        driver = engine.driver
         memory = driver.windows.memory
         assert isinstance(memory, MappedMemory), "made or claimed here"
         if not memory.is_whole:
@@ -141,7 +141,7 @@ class MappedFiles:
         used = {_STATE}
         made_for = _made_for(driver.binding, driver.windows.plan)
         try:
-            tree = _detached(share.dump(), memory, used)
+            tree = _detached(engine.dump(), memory, used)
             state = json.dumps({"boot": _boot(), "made_for": made_for, "share": tree})
             (memory.directory / _STATE).write_text(state)
             os.utime(memory.directory)  # when it was last used: renaming does not record it

@@ -25,6 +25,7 @@ from penstock.errors import SnapshotError
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
+from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.cold import Manifest, Segment, Store
 from penstock.spark.state.segment_bytes import (
     read_flags,
@@ -32,7 +33,6 @@ from penstock.spark.state.segment_bytes import (
     write_flags,
     write_segment,
 )
-from penstock.spark.state.share import Share
 from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Segments"]
@@ -49,7 +49,7 @@ class Segments:
         self._store = store
         self._manifest = manifest
 
-    def restore(self, share: Share, before: int, watermark: int) -> None:
+    def restore(self, engine: BucketEngine, before: int, watermark: int) -> None:
         """Fill windows that are empty. before: the watermark of the last step, or of a history."""
         manifest, query = self._manifest, self._binding.query
         if manifest.loss is not None:
@@ -58,12 +58,12 @@ class Segments:
                 "go on with limits=, or use a new checkpoint"
             )
         if manifest.token or not (query.counts or query.marked):
-            self.fill(share, watermark)
+            self.fill(engine, watermark)
             return
         # The results of a history up to its watermark are known, but not what of it is still in
         # its window, or has matched.
-        share.run(self.history(), before)
-        manifest.numbered = share.waiting.numbered
+        engine.run(self.history(), before)
+        manifest.numbered = engine.waiting.numbered
 
     def append(self, stream: int, arrivals: Arrivals) -> None:
         """Keep tuples, which are in order of time."""
@@ -86,21 +86,21 @@ class Segments:
                 self._store.remove_segment(stream, segment.number)
             segments.clear()
 
-    def fill(self, share: Share, watermark: int) -> None:
+    def fill(self, engine: BucketEngine, watermark: int) -> None:
         """Put everything into windows that are empty, as it was."""
         if self._binding.query.counts:
-            self._fill_in_turn(share)
+            self._fill_in_turn(engine)
             return
         for stream, segments in enumerate(self._manifest.segments):
             if stream in self._binding.query.marked:
-                self._fill_marked(stream, share)
+                self._fill_marked(stream, engine)
                 continue
             for segment in segments:
                 arrivals = self._read(stream, segment, watermark)
                 if len(arrivals):
-                    share.driver.refill(stream, arrivals)
+                    engine.driver.refill(stream, arrivals)
 
-    def _fill_marked(self, stream: int, share: Share) -> None:
+    def _fill_marked(self, stream: int, engine: BucketEngine) -> None:
         """Those that had not expired after the last step, and which of them had matched."""
         released = self._manifest.released
         parts = [self._read(stream, each, released) for each in self._manifest.segments[stream]]
@@ -108,13 +108,13 @@ class Segments:
         matched = read_flags(self._manifest.matched[stream], count) if count else np.array([])
         for part in parts:
             flags, matched = matched[: len(part)], matched[len(part) :]
-            if len(part) and share.driver.shedder is None:
-                share.driver.refill(stream, part, flags)
+            if len(part) and engine.driver.shedder is None:
+                engine.driver.refill(stream, part, flags)
             elif len(part):  # what has come out is not kept under limits
-                share.driver.refill(stream, part.take(np.flatnonzero(~flags)))
+                engine.driver.refill(stream, part.take(np.flatnonzero(~flags)))
 
-    def _fill_in_turn(self, share: Share) -> None:
-        manifest, waiting = self._manifest, share.waiting
+    def _fill_in_turn(self, engine: BucketEngine) -> None:
+        manifest, waiting = self._manifest, engine.waiting
         inside: dict[int, Arrivals] = {}
         for stream, segments in enumerate(manifest.segments):
             # Of the last step: what enters in this one can meet all that was there before it.
@@ -133,35 +133,35 @@ class Segments:
             if not len(arrivals):
                 continue
             if stream in self._binding.query.marked:
-                share.refill_marked(
+                engine.refill_marked(
                     stream, arrivals, ends, partial(read_flags, manifest.matched[stream])
                 )
             else:
-                share.driver.refill(stream, arrivals)
+                engine.driver.refill(stream, arrivals)
 
-    def settle(self, share: Share, watermark: int) -> None:
+    def settle(self, engine: BucketEngine, watermark: int) -> None:
         """After a step: forget what is in no window any more, and keep the rest in few pieces."""
-        self._note_floors(share, watermark)
+        self._note_floors(engine, watermark)
         for stream in self._binding.query.marked:
             # Those that are counted enter in order, and so leave: all that live are in the window.
             counts = self._binding.query.counts
             begin = BEGINNING if counts else self._begin(stream, watermark)
-            self._manifest.matched[stream] = write_flags(share.matched(stream, begin))
+            self._manifest.matched[stream] = write_flags(engine.matched(stream, begin))
         for stream, segments in enumerate(self._manifest.segments):
             begin = self._begin(stream, watermark)
             for segment in [each for each in segments if each.newest < begin]:
                 self._store.remove_segment(stream, segment.number)
                 segments.remove(segment)
             if self._binding.query.windows[stream].rows:
-                self._write_anew(stream, share)
+                self._write_anew(stream, engine)
             self._merge(stream, watermark)
 
-    def _note_floors(self, share: Share, watermark: int) -> None:
+    def _note_floors(self, engine: BucketEngine, watermark: int) -> None:
         """Find how far back windows reach that do not end by time."""
         query, floors = self._binding.query, self._manifest.floors
         for stream, window in enumerate(query.windows):
             if window.rows or window.arrivals:
-                oldest = share.oldest(stream)
+                oldest = engine.oldest(stream)
                 floors[stream] = watermark if oldest is None else oldest
         if query.counts_arrivals:
             # Numbers are counted back from the newest: what is between must be there.
@@ -184,24 +184,24 @@ class Segments:
         self._store.write_segment(stream, number, data)
         return Segment(number, len(arrivals), int(arrivals.ts.max()))
 
-    def _write_anew(self, stream: int, share: Share) -> None:
+    def _write_anew(self, stream: int, engine: BucketEngine) -> None:
         """Replace segments of which less than half is needed by what is."""
         segments = self._manifest.segments[stream]
-        needed = share.driver.windows.live(stream) + share.waiting.rows(stream)
+        needed = engine.driver.windows.live(stream) + engine.waiting.rows(stream)
         if sum(each.rows for each in segments) <= 2 * needed + FEW_ROWS:
             return
-        live = share.driver.windows.live_sequences(stream)
-        whole = list(self._taken(stream, share, live)) if len(live) else []
-        waiting = share.waiting.arrivals(stream)
+        live = engine.driver.windows.live_sequences(stream)
+        whole = list(self._taken(stream, engine, live)) if len(live) else []
+        waiting = engine.waiting.arrivals(stream)
         if waiting is not None:
             whole.append(waiting)
         for each in segments:
             self._store.remove_segment(stream, each.number)
         segments[:] = [self._written(stream, arrivals) for arrivals in whole]
 
-    def _taken(self, stream: int, share: Share, live: Words) -> Iterator[Arrivals]:
+    def _taken(self, stream: int, engine: BucketEngine, live: Words) -> Iterator[Arrivals]:
         """Tuples of a window, in as many pieces as their types need."""
-        windows = share.driver.windows
+        windows = engine.driver.windows
         payload = windows.payloads[stream]
         assert payload is not None, "on Spark every stream is bound"
 

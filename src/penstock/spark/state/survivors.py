@@ -30,6 +30,7 @@ from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
 from penstock.shedding.shedder import Shedder
 from penstock.spark.state import segments as sizes
+from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.cold import Manifest, Segment, Store
 from penstock.spark.state.segment_bytes import (
     numbers_in,
@@ -39,7 +40,6 @@ from penstock.spark.state.segment_bytes import (
     write_segment,
 )
 from penstock.spark.state.segments import Segments
-from penstock.spark.state.share import Share
 from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["Survivors"]
@@ -59,12 +59,12 @@ class Survivors:
         if not manifest.ghosts:
             manifest.ghosts = [[] for _ in range(self._streams)]
 
-    def restore(self, share: Share, before: int, watermark: int) -> None:
+    def restore(self, engine: BucketEngine, before: int, watermark: int) -> None:
         """Fill windows that are empty. before: the watermark of the last step, or of a history."""
-        shedder, manifest = _shedder(share), self._manifest
+        shedder, manifest = _shedder(engine), self._manifest
         loss = shedder.limits.loss
         if manifest.loss is None:
-            self._begin(share, before, watermark)
+            self._begin(engine, before, watermark)
         elif (manifest.loss == "off") != (loss == "off"):
             raise SnapshotError(
                 f"the checkpoint is of a join with loss={manifest.loss!r}, and goes on with "
@@ -72,27 +72,27 @@ class Survivors:
                 f"use loss={manifest.loss!r}, or a new checkpoint"
             )
         else:
-            self._fill(share, watermark)
+            self._fill(engine, watermark)
         manifest.loss = loss
         shedder.enforce(watermark)  # the limits may be others
 
     def append(self, stream: int, arrivals: Arrivals) -> None:
         """Nothing: what stays of them is known when the step is over."""
 
-    def _begin(self, share: Share, before: int, watermark: int) -> None:
+    def _begin(self, engine: BucketEngine, before: int, watermark: int) -> None:
         """With what a join without limits has left, or a history, or nothing."""
         whole = Segments(self._binding, self._store, self._manifest)
         if self._manifest.token:
-            whole.fill(share, watermark)
+            whole.fill(engine, watermark)
         elif any(self._manifest.segments):
-            share.run(whole.history(), before)
-            _shedder(share).losses.forget()  # its results are known
+            engine.run(whole.history(), before)
+            _shedder(engine).losses.forget()  # its results are known
         whole.clear()
 
     # Filling windows.
 
-    def _fill(self, share: Share, watermark: int) -> None:
-        shedder, windows = _shedder(share), share.driver.windows
+    def _fill(self, engine: BucketEngine, watermark: int) -> None:
+        shedder, windows = _shedder(engine), engine.driver.windows
         data = self._store.read_segment(*_RECORD)
         if data is None:
             raise SnapshotError(
@@ -107,7 +107,7 @@ class Survivors:
         }
         saved.load(shedder, known)
         for stream in range(self._streams):
-            self._fill_window(stream, share, record)
+            self._fill_window(stream, engine, record)
         saved.load_numbers(shedder, known["numbers"])  # filling has counted on
         if not windows.has_ghosts:
             ghosts = range(self._streams, 2 * self._streams)
@@ -116,15 +116,15 @@ class Survivors:
             return
         windows.state.shares["laid"] = record["laid"]["before"].to_numpy()
         for stream in range(self._streams):
-            self._fill_ghosts(stream, share, record, watermark)
+            self._fill_ghosts(stream, engine, record, watermark)
 
-    def _fill_window(self, stream: int, share: Share, record: dict[str, pa.Table]) -> None:
-        left, windows = _left(record, stream), share.driver.windows
+    def _fill_window(self, stream: int, engine: BucketEngine, record: dict[str, pa.Table]) -> None:
+        left, windows = _left(record, stream), engine.driver.windows
         for segment in self._manifest.segments[stream]:
             table = self._read(stream, segment)
             rows = np.flatnonzero(np.isin(numbers_in(table), left, assume_unique=True))
             if len(rows):
-                share.driver.refill(stream, tuples_in(self._binding, stream, table).take(rows))
+                engine.driver.refill(stream, tuples_in(self._binding, stream, table).take(rows))
         live = windows.live_sequences(stream)
         self._check(stream, len(live), len(left))
         windows.set_numbers(stream, live, left)
@@ -132,7 +132,7 @@ class Survivors:
             windows.add_marks(stream, record[f"marks {stream}"]["marks"].to_numpy())
 
     def _fill_ghosts(
-        self, stream: int, share: Share, record: dict[str, pa.Table], watermark: int
+        self, stream: int, engine: BucketEngine, record: dict[str, pa.Table], watermark: int
     ) -> None:
         window = self._streams + stream
         left = _left(record, window)
@@ -147,7 +147,7 @@ class Survivors:
         if f"marks {window}" in record:
             place = table.column_names.index("marks")
             table = table.set_column(place, "marks", record[f"marks {window}"]["marks"])
-        saved.load_ghosts(_shedder(share), stream, table, watermark)
+        saved.load_ghosts(_shedder(engine), stream, table, watermark)
 
     def _check(self, stream: int, found: int, left: int) -> None:
         if found != left:
@@ -163,9 +163,9 @@ class Survivors:
 
     # After a step.
 
-    def settle(self, share: Share, watermark: int) -> None:
+    def settle(self, engine: BucketEngine, watermark: int) -> None:
         """Write what is new, forget what is gone, and keep the rest in few pieces."""
-        shedder, windows = _shedder(share), share.driver.windows
+        shedder, windows = _shedder(engine), engine.driver.windows
         record = {f"{_SHED}{name}": table for name, table in saved.save(shedder).items()}
         count = self._streams * (2 if windows.has_ghosts else 1)
         # Marks that may be others than when a segment was written: in semi joins what has met
@@ -175,8 +175,8 @@ class Survivors:
             changing |= set(range(self._streams, count))
         for window in range(count):
             live = windows.live_sequences(window)
-            numbers = self._numbers(share, window, live)
-            self._settle(share, window, live, numbers)
+            numbers = self._numbers(engine, window, live)
+            self._settle(engine, window, live, numbers)
             # Differences are small, and so take little room.
             record[f"left {window}"] = pa.table({"step": np.diff(numbers, prepend=0)})
             if window in changing:
@@ -194,25 +194,25 @@ class Survivors:
         manifest.lost = float(shedder.losses.lost.sum())
         manifest.lost_variance = shedder.losses.variance or 0.0
 
-    def _settle(self, share: Share, window: int, live: Words, numbers: Words) -> None:
+    def _settle(self, engine: BucketEngine, window: int, live: Words, numbers: Words) -> None:
         segments = self._segments(window)
         last = segments[-1].last if segments else -1
         for segment in [each for each in segments if not len(_within(numbers, each, each))]:
             self._remove(window, segment)
-        segments += self._written(share, window, live[numbers > last])
+        segments += self._written(engine, window, live[numbers > last])
         if sum(each.rows for each in segments) > 2 * len(live) + sizes.FEW_ROWS:
-            self._replace(share, window, segments[:], live)
+            self._replace(engine, window, segments[:], live)
         for _ in range(len(segments) - sizes.MANY_SEGMENTS):
             rows = [older.rows + newer.rows for older, newer in pairwise(segments)]
             at = rows.index(min(rows))
             pair = segments[at : at + 2]
-            self._replace(share, window, pair, live[_within(numbers, *pair)])
+            self._replace(engine, window, pair, live[_within(numbers, *pair)])
 
-    def _replace(self, share: Share, window: int, old: list[Segment], live: Words) -> None:
+    def _replace(self, engine: BucketEngine, window: int, old: list[Segment], live: Words) -> None:
         """Write what is left of neighbours as one."""
         segments = self._segments(window)
         at = segments.index(old[0])
-        segments[at : at + len(old)] = self._written(share, window, live)
+        segments[at : at + len(old)] = self._written(engine, window, live)
         for each in old:
             self._store.remove_segment(window, each.number)
 
@@ -226,20 +226,20 @@ class Survivors:
             return self._manifest.segments[window]
         return self._manifest.ghosts[window - streams]
 
-    def _numbers(self, share: Share, window: int, sequences: Words) -> Words:
+    def _numbers(self, engine: BucketEngine, window: int, sequences: Words) -> Words:
         if window < self._streams:
-            return share.driver.windows.numbers(window, sequences)
-        return saved.ghost_numbers(_shedder(share), window - self._streams, sequences)
+            return engine.driver.windows.numbers(window, sequences)
+        return saved.ghost_numbers(_shedder(engine), window - self._streams, sequences)
 
-    def _written(self, share: Share, window: int, sequences: Words) -> list[Segment]:
+    def _written(self, engine: BucketEngine, window: int, sequences: Words) -> list[Segment]:
         """The segments of tuples or ghosts of a window: one, unless their types need more."""
         if not len(sequences):
             return []
-        return list(in_pieces(sequences, lambda part: self._write(share, window, part)))
+        return list(in_pieces(sequences, lambda part: self._write(engine, window, part)))
 
-    def _write(self, share: Share, window: int, sequences: Words) -> Segment:
-        windows = share.driver.windows
-        numbers = self._numbers(share, window, sequences)
+    def _write(self, engine: BucketEngine, window: int, sequences: Words) -> Segment:
+        windows = engine.driver.windows
+        numbers = self._numbers(engine, window, sequences)
         ts = windows.timestamps(window, sequences)
         if window < self._streams:
             payload = windows.payloads[window]
@@ -247,7 +247,7 @@ class Survivors:
             data = write_segment(ts, payload.take_all(sequences), numbers)
         else:
             stream = window - self._streams
-            table = saved.save_ghosts(_shedder(share), stream, sequences)
+            table = saved.save_ghosts(_shedder(engine), stream, sequences)
             data = write_rows(table.combine_chunks().to_batches()[0])
         number = self._manifest.next_segment
         self._manifest.next_segment += 1
@@ -255,9 +255,9 @@ class Survivors:
         return Segment(number, len(ts), int(ts.max()), int(numbers[0]), int(numbers[-1]))
 
 
-def _shedder(share: Share) -> Shedder:
-    assert share.driver.shedder is not None, "asked for under limits only"
-    return share.driver.shedder
+def _shedder(engine: BucketEngine) -> Shedder:
+    assert engine.driver.shedder is not None, "asked for under limits only"
+    return engine.driver.shedder
 
 
 def _left(record: dict[str, pa.Table], window: int) -> Words:

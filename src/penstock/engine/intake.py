@@ -17,12 +17,12 @@ import pyarrow.types as pt
 from penstock.engine.arrivals import Intake
 from penstock.engine.residual import bound
 from penstock.errors import InputError, InputWarning, SchemaError, TimestampError
+from penstock.model.amount import amount
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
 from penstock.model.arrow_table import arrow_table
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.model.time_unit import likely_unit
-from penstock.runtime.amount import amount
 from penstock.windows.payload.storage import check_keepable, empty_array
 
 __all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in", "warn_of_unit"]

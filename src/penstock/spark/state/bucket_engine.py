@@ -1,4 +1,4 @@
-"""A bucket's share of the join, in memory: its windows, and the tuples that wait to enter them.
+"""The engine of a bucket: its windows, and the tuples that wait to enter them.
 
 On Spark rows come to a bucket in no order that another attempt would see again. So tuples of one
 stream and one instant take their turns by what is in them: what is joined is then a function of
@@ -7,56 +7,31 @@ the data, not of the attempt, the partitions or the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.driver import Driver
-from penstock.engine.waiting import Waiting
+from penstock.engine.engine import Engine
+from penstock.engine.intake import event_times
 from penstock.kernels import matches, ring
 from penstock.kernels.arena import Flags
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
-from penstock.runtime.intake import event_times
 from penstock.windows.allocator import Allocator
 
-__all__ = ["Share"]
+__all__ = ["BucketEngine"]
 
 
-class Share:
-    """driver: over the windows. waiting: for when rows or arrivals are counted."""
+class BucketEngine(Engine):
+    """The engine of a bucket, with what only its cold state asks for."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Allocator | None = None) -> None:
         # Segments hold all tuples, and flags in their order say which have matched; under limits
         # numbers say which are left.
-        self.driver = Driver(binding, plan, memory, keep_matched=plan.limits is None)
-        self.waiting = Waiting(binding.query, by_contents=True)
-
-    def run(
-        self,
-        arrivals: Mapping[int, Arrivals],
-        watermark: int,
-        alone: Mapping[int, Arrivals] | None = None,
-    ) -> pa.Table:
-        """The results of a batch, and of what has waited for this watermark."""
-        binding = self.driver.binding
-        identified = {
-            stream: self.waiting.identified(binding, stream, each)
-            for stream, each in arrivals.items()
-        }
-        return self.waiting.run(self.driver, identified, watermark, alone)
-
-    @property
-    def earliest(self) -> int | None:
-        """The time that the watermark must be past for something to happen by itself."""
-        # Where arrivals are counted, ends are numbers, and only what comes moves them on.
-        counts_arrivals = self.driver.binding.query.counts_arrivals
-        first_end = None if counts_arrivals else self.driver.first_end
-        times = [self.waiting.earliest, first_end]
-        return min((each for each in times if each is not None), default=None)
+        keep_matched = plan.limits is None
+        super().__init__(binding, plan, memory, by_contents=True, keep_matched=keep_matched)
 
     def matched(self, stream: int, begin: int) -> Flags:
         """Which tuples of a window have matched, of those from a time on, oldest first."""
@@ -102,14 +77,3 @@ class Share:
         assert payload is not None, "on Spark every stream is bound"
         column = pa.RecordBatch.from_arrays([payload.take(name, first)], [name])
         return event_times(binding.query, stream, column).earliest
-
-    def dump(self) -> dict[str, Any]:
-        """Everything in it, as plain values, record batches, and the buffers themselves."""
-        waiting = self.waiting.dump() if self.driver.binding.query.counts else None
-        return {"driver": self.driver.dump(), "waiting": waiting}
-
-    def load(self, dumped: Mapping[str, Any]) -> None:
-        """Restore what a share of the same binding and plan dumped, on its buffers."""
-        self.driver.load(dumped["driver"])
-        if dumped["waiting"] is not None:
-            self.waiting.load(dumped["waiting"], self.driver.binding)
