@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from support.thoroughness import often
+
 ROOT = Path(__file__).parents[2]
 PAGES = ["README.md", "docs/limits.md", "docs/planning.md", "docs/semantics.md", "docs/sizing.md"]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", often(PAGES, "README.md", "docs/semantics.md"))
 def test_the_examples_of_a_page_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
