@@ -53,7 +53,7 @@ FAMILIES = (
     Family("statistics", (110, 450, 3600), parts=(1, 1, 4)),
     Family("agreement", (70, 100, 1800), parts=(1, 1, 4)),
     Family("recovery", (50, 500, 1200), parts=(1, 2, 4)),
-    # Tests marked jit_off once more without the JIT, so that coverage sees the kernels.
+    # Tests marked jit_off once more without the JIT; of `all`, coverage sees the kernels.
     Family("without the JIT", (0, 400, 900), parts=(0, 2, 4), jit=False),
 )
 COMPILED_FIRST = ("by order", "by a key")
@@ -78,7 +78,8 @@ class Part:
         marks = ["not slow"] if way == "quick" else []
         marks += ["deeper"] if deeper and family.jit else []
         marks += [] if family.jit else ["jit_off and not slow and not many_rows"]
-        measured = ["-m", "coverage", "run", "--parallel-mode"] if not family.jit else []
+        is_measured = not family.jit and way == "all"  # it takes as long again
+        measured = ["-m", "coverage", "run", "--parallel-mode"] if is_measured else []
         folders = [f"tests/{name}" for name in ([family.name] if family.jit else EMBEDDED)]
         return [
             *(sys.executable, *measured, "-m", "pytest", "-v", "--no-header", *folders),
@@ -210,7 +211,7 @@ def main() -> int:
     outcomes = run_parts(
         list(parts_of(chosen, given.way)), given.way, given.deeper, more, given.cores
     )
-    if not all(part.family.jit for part in outcomes):
+    if given.way == "all" and not all(part.family.jit for part in outcomes):
         report_coverage()
     return summary(outcomes, given.way, time.monotonic() - begun)
 
