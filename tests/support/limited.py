@@ -40,7 +40,7 @@ def live_keys(join: ps.Join, stream: int) -> list[int]:
 def policies_of(scenario: Scenario) -> list[str]:
     """Those that the windows of a scenario allow: some need windows that end."""
     endless = any(each.window_us == inf and not each.slot_us for each in scenario.streams)
-    return [policy for policy, needs_end in POLICIES.items() if not (needs_end and endless)]
+    return [name for name, policy in POLICIES.items() if not (policy.needs_end and endless)]
 
 
 @st.composite

@@ -128,7 +128,7 @@ def test_what_is_no_limits(limits: Any) -> None:
     refused(lambda: of().start(limits=limits), "limits", "Limits(memory=")
 
 
-@pytest.mark.parametrize("shed", [name for name, needs_end in POLICIES.items() if needs_end])
+@pytest.mark.parametrize("shed", [name for name, each in POLICIES.items() if each.needs_end])
 @pytest.mark.parametrize("within", ["unbounded", "since 1970-01-01T00:00:00Z"])
 def test_windows_without_an_end(shed: str, within: str) -> None:
     """The time left to a tuple is what it is worth; one stream without an end is enough."""

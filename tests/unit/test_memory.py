@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
-from penstock.windows import invariants
-from penstock.windows import windows as windows_module
+from penstock.windows import footprint, invariants
 from penstock.windows.allocator import Heap
 from penstock.windows.payload.arrow_runs import ArrowRuns
 from penstock.windows.payload.byte_strings import ByteStrings
@@ -104,7 +103,7 @@ def test_room_that_cannot_be_made_leaves_the_windows_as_they_are(
     join = QUERY.start()
     ones = pa.array([1] * 60)
     join.push(a=rows([1] * 60, list(range(60)), ones))
-    monkeypatch.setattr(windows_module, "_LARGEST_RING", 64)
+    monkeypatch.setattr(footprint, "_LARGEST_RING", 64)
     with pytest.raises(ps.StateError, match="shorten the window"):
         join.push(a=rows([1] * 60, list(range(60)), ones), b=rows([1] * 60, [0] * 60, ones))
     invariants.check(join.driver.windows)
