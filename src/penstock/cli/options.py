@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "BatchRows", "Force", "Keys", "Times", "Where"]
+__all__ = ["AsJson", "BatchRows", "Force", "Index", "Keys", "Names", "Times", "Where", "Windows"]
 
 Keys = Annotated[
     list[str] | None,
@@ -18,6 +18,24 @@ Keys = Annotated[
 Times = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="Event-time column, of all files or once for each."),
+]
+Windows = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="WINDOW", help="Window, such as '10 minutes', of all files or once for each."
+    ),
+]
+Names = Annotated[
+    str | None,
+    typer.Option(metavar="NAMES", help="Names of the streams, as a,b; else those of files."),
+]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        metavar="INDEX",
+        help="hash, buckets(n), bplus_tree, t_tree or scan.",
+        show_default="the cheapest",
+    ),
 ]
 Where = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
@@ -98,11 +99,11 @@ class JoinProcessor(StatefulProcessor):
     def close(self) -> None:
         """Nothing is held between the batches that another call would have to free."""
 
-    def _watermark(self, timers: Any) -> int | None:
+    def _watermark(self, timers: Any) -> int:
         """The join's, in this batch."""
         spark_ms = self._store.spark_ms = timers.getCurrentWatermarkInMs()
         # Zero is Spark's word for no watermark yet.
-        return None if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
+        return BEGINNING if spark_ms <= 0 else (spark_ms + self._horizon_ms) * 1000
 
     def _worker(self) -> Task:
         if self._task is None:

@@ -79,20 +79,20 @@ class Task:
             self._bucket.begin(store, batches, newest)
 
     def step(
-        self, name: str, store: StateStore, frames: Sequence[pd.DataFrame], watermark: int | None
+        self, name: str, store: StateStore, frames: Sequence[pd.DataFrame], watermark: int
     ) -> Iterator[pd.DataFrame]:
         """A bucket gets the packed rows of a batch."""
         streams = chain.from_iterable(frame["stream"] for frame in frames)
         data = chain.from_iterable(frame["data"] for frame in frames)
         home, guests = read_blobs(self._schemas, streams, data)
         with plain_errors():
-            step = self._bucket.step(name, store, home, _from_the_beginning(watermark), guests)
+            step = self._bucket.step(name, store, home, watermark, guests)
         yield from self._output(step)
 
-    def wake(self, name: str, store: StateStore, watermark: int | None) -> Iterator[pd.DataFrame]:
+    def wake(self, name: str, store: StateStore, watermark: int) -> Iterator[pd.DataFrame]:
         """Time has passed, and a bucket wanted to know."""
         with plain_errors():
-            step = self._bucket.wake(name, store, _from_the_beginning(watermark))
+            step = self._bucket.wake(name, store, watermark)
         if step is None:
             return
         has_lost = bool(step.lost or step.lost_variance or step.shed)
@@ -109,17 +109,17 @@ class Task:
             *(step.lost, step.lost_variance, step.shed, step.ghosts, step.unprobed),
         )
         # What is not counted at all is null, in all rows.
-        told = tuple(None if each is None else 0 for each in counters)
+        nothing_more = tuple(None if each is None else 0 for each in counters)
         rows: list[tuple[Any, ...]] = []
-        size, is_told = 0, False
+        size, is_counted = 0, False
         for stream, data in self._blobs(step):
-            rows.append((stream, data, *(told if is_told else counters)))
-            is_told = True
+            rows.append((stream, data, *(nothing_more if is_counted else counters)))
+            is_counted = True
             size += len(data)
             if size >= _FRAME_BYTES:
                 yield pd.DataFrame(rows, columns=NAMES)
                 rows, size = [], 0
-        if not is_told:
+        if not is_counted:
             rows.append((RESULT, None, *counters))
         if rows:
             yield pd.DataFrame(rows, columns=NAMES)
@@ -132,7 +132,3 @@ class Task:
             for stream, rows in step.late.items():
                 for data in write_blobs(rows):
                     yield stream, data
-
-
-def _from_the_beginning(watermark: int | None) -> int:
-    return BEGINNING if watermark is None else watermark

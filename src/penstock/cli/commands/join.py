@@ -8,7 +8,7 @@ from typing import Annotated, Final
 import typer
 
 from penstock.cli.join_command import JoinRequest, SideRequest, run_join
-from penstock.cli.options import Times
+from penstock.cli.options import Index, Names, Times, Windows
 from penstock.cli.request import both_sides, key_columns, memory_limits, stream_names
 from penstock.cli.views.display import failures_shown
 from penstock.model.limits import POLICIES
@@ -49,12 +49,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     right_time: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Event-time column, right.")
     ] = None,
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WINDOW", help="Window, such as '10 minutes', of all files or once for each."
-        ),
-    ] = None,
+    within: Windows = None,
     left_window: Annotated[
         str | None, typer.Option(metavar="LENGTH", help="How long a left row waits for right ones.")
     ] = None,
@@ -97,28 +92,9 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         int | None,
         typer.Option(metavar="NUMBER", help="With --memory, other random draws."),
     ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES", help="Names of the two streams, as a,b; else those of the files."
-        ),
-    ] = None,
-    left_index: Annotated[
-        str | None,
-        typer.Option(
-            metavar="INDEX",
-            help="hash, buckets(n), bplus_tree, t_tree or scan.",
-            show_default="the cheapest",
-        ),
-    ] = None,
-    right_index: Annotated[
-        str | None,
-        typer.Option(
-            metavar="INDEX",
-            help="hash, buckets(n), bplus_tree, t_tree or scan.",
-            show_default="the cheapest",
-        ),
-    ] = None,
+    names: Names = None,
+    left_index: Index = None,
+    right_index: Index = None,
     batch_rows: Annotated[
         # All of a batch may be late, and the join keeps no more than this until they are drained.
         int,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
+from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where
 from penstock.cli.profile import FileStream, ProfileRequest, run_profile
 from penstock.cli.request import for_each_file, shared_columns, stream_names
 from penstock.cli.views.display import failures_shown
@@ -28,10 +28,7 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         ),
     ] = None,
     where: Where = None,
-    names: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Names of the streams, as a,b; else those of files."),
-    ] = None,
+    names: Names = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="File for the workload, as JSON."),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
+from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where, Windows
 from penstock.cli.profile import FileStream
 from penstock.cli.request import for_each_file, shared_columns, stream_names
 from penstock.cli.size import SizeRequest, run_size
@@ -23,18 +23,10 @@ def size(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     files: Annotated[list[Path], typer.Argument(metavar="FILES", help="One for each stream.")],
     on: Keys = None,
     time: Times = None,
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WINDOW", help="Window, such as '10 minutes', of all files or once for each."
-        ),
-    ] = None,
+    within: Windows = None,
     where: Where = None,
     how: Annotated[str, typer.Option(metavar="HOW", help="inner, or of two files semi.")] = "inner",
-    names: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Names of the streams, as a,b; else those of files."),
-    ] = None,
+    names: Names = None,
     recall: Annotated[
         str,
         typer.Option(metavar="PARTS", help="Recalls to find the memory for, in percent or parts."),
