@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from benchmarks.measure import Measurement, interleave
 from benchmarks.subject import join_within
-from penstock.workloads import uniform
+from penstock.samples import uniform
 
 __all__ = ["outer"]
 

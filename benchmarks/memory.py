@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from benchmarks.measure import Measurement
 from benchmarks.subject import join_within
-from penstock.workloads import uniform
-from penstock.workloads.columns import key_strings
+from penstock.samples import uniform
+from penstock.samples.columns import key_strings
 
 __all__ = ["flat", "state"]
 

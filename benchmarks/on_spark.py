@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.measure import Measurement
 from benchmarks.spark_contest import PENSTOCK, SPARKS_OWN, Run, compete
 from benchmarks.spark_input import Shape
-from penstock.workloads import uniform
+from penstock.samples import uniform
 
 __all__ = [
     "narrow_shape",

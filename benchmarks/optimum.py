@@ -11,7 +11,7 @@ import pyarrow as pa
 import penstock as ps
 from benchmarks.measure import Measurement, interleave, seconds
 from benchmarks.subject import join_within
-from penstock.workloads import zipf_pair
+from penstock.samples import zipf_pair
 
 __all__ = ["optimum", "optimum_interval"]
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import penstock as ps
 from benchmarks.subject import join_within
-from penstock.workloads import zipf_pair
-from penstock.workloads.keys import ShuffledKeys, UniformKeys
+from penstock.samples import zipf_pair
+from penstock.samples.key_laws import ShuffledKeys, UniformKeys
 
 __all__ = ["Pair", "Run", "best", "exact", "run", "zipf_keys"]
 

@@ -8,7 +8,7 @@ from typing import Final
 import penstock as ps
 from benchmarks.measure import Measurement, interleave
 from benchmarks.subject import join_within
-from penstock.workloads import Workload, uniform, zipf
+from penstock.samples import SampleStreams, uniform, zipf
 
 __all__ = ["shedding"]
 
@@ -28,7 +28,7 @@ def shedding() -> list[Measurement]:
     return [each for keys, work in works.items() for each in _measured(keys, work)]
 
 
-def _measured(keys: str, work: Workload) -> list[Measurement]:
+def _measured(keys: str, work: SampleStreams) -> list[Measurement]:
     tables = {stream: work.table(stream) for stream in work.streams}
     batches = [
         {stream: table.slice(start, 20_000) for stream, table in tables.items()}

@@ -16,7 +16,7 @@ from penstock.lab.sizing import Recording, size
 from penstock.lab.sizing.intervals import memory_at
 from penstock.lab.sizing.reading import read_recording
 from penstock.lab.sizing.sizing import RECALLS, Request
-from penstock.workloads import Workload, uniform, zipf, zipf_pair
+from penstock.samples import SampleStreams, uniform, zipf, zipf_pair
 
 ROWS: Final = 80_000  # of each stream
 RATE: Final = 4_000.0
@@ -24,7 +24,7 @@ KEYS: Final = 20_000
 SHARE: Final = 0.2
 WITHIN: Final = "1 second"
 POLICIES: Final = ("prob", "life", "oldest")
-WORKS: Final[dict[str, Workload]] = {
+WORKS: Final[dict[str, SampleStreams]] = {
     "uniform keys": uniform(keys=KEYS, rows=ROWS, rate=RATE),
     "Zipf 0.7": zipf(keys=KEYS, skew=0.7, rows=ROWS, rate=RATE),
     "Zipf 1": zipf(keys=KEYS, skew=1.0, rows=ROWS, rate=RATE),
@@ -46,7 +46,7 @@ def main() -> int:
     return 0
 
 
-def row(work: Workload, policy: str, seeds: int) -> list[str]:
+def row(work: SampleStreams, policy: str, seeds: int) -> list[str]:
     """How large samples are, how often intervals hold the truth, how far estimates are from it on
     the average, and half the width of intervals."""
     tables = {name: work.table(name) for name in work.streams}

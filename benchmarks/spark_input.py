@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.workloads import Workload
+from penstock.samples import SampleStreams
 
 __all__ = ["Shape", "write_input"]
 
@@ -26,7 +26,7 @@ _FIRST_AGE_S: Final = 1_700_000_000
 class Shape:
     """The streams of a contest: batches of so many rows a side, and the columns left out."""
 
-    work: Workload
+    work: SampleStreams
     batch_rows: int
     without: Sequence[str] = ()
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import penstock as ps
 from benchmarks.measure import Measurement, interleave
-from penstock.workloads.keys import ZipfKeys
+from penstock.samples.key_laws import ZipfKeys
 
 __all__ = ["recurrence", "static"]
 

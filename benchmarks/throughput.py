@@ -13,7 +13,7 @@ import penstock as ps
 from benchmarks.duck import Peer, checksum
 from benchmarks.measure import Measurement, interleave
 from benchmarks.subject import join_within
-from penstock.workloads import Workload, uniform
+from penstock.samples import SampleStreams, uniform
 
 __all__ = ["live", "narrow", "one_row", "wide"]
 
@@ -96,7 +96,7 @@ def live() -> list[Measurement]:
     ]
 
 
-def _against_duckdb(name: str, what: str, work: Workload, required: float) -> Measurement:
+def _against_duckdb(name: str, what: str, work: SampleStreams, required: float) -> Measurement:
     tables = {stream: work.table(stream) for stream in work.streams}
     batches = [
         {stream: table.slice(start, 50_000) for stream, table in tables.items()}
@@ -149,11 +149,11 @@ def _warm_up(query: ps.WindowJoin, batch: Mapping[str, pa.Table]) -> None:
         join.finish()
 
 
-def _rows(work: Workload, start: int, stop: int) -> dict[str, pa.Table]:
+def _rows(work: SampleStreams, start: int, stop: int) -> dict[str, pa.Table]:
     return {stream: work.table(stream, start, stop) for stream in work.streams}
 
 
-def _singles(work: Workload, start: int, stop: int, form: str) -> Iterator[dict[str, Any]]:
+def _singles(work: SampleStreams, start: int, stop: int, form: str) -> Iterator[dict[str, Any]]:
     """Each row by itself. Through Python values, so that it owns its buffers as a user's would."""
     maker = pa.Table if form == "Table" else pa.RecordBatch
     sides = [

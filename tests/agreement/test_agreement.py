@@ -12,7 +12,7 @@ import pyarrow.compute
 import pytest
 
 import penstock as ps
-from penstock.workloads import uniform, zipf
+from penstock.samples import uniform, zipf
 from support.numbered import numbered
 
 Batch = Mapping[str, pa.Table]

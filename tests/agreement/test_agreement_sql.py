@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import penstock as ps
-from penstock.workloads import uniform
+from penstock.samples import uniform
 from support.numbered import numbered
 from support.thoroughness import often
 

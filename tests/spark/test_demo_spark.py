@@ -18,8 +18,8 @@ from penstock.cli.demo.auctions import Digest
 from penstock.cli.demo.state import DemoState
 from penstock.cli.demo.view import shown
 from penstock.errors import InputError
+from penstock.samples import Nexmark
 from penstock.spark.nexmark_source import NexmarkReader, NexmarkSource, ReadAllAvailable
-from penstock.workloads import Nexmark
 from support.thoroughness import WAY
 
 RUN_ANYWAY = pytest.mark.skipif(WAY == "ci", reason=".ci/run runs the demo itself")

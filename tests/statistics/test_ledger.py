@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.workloads import Workload, uniform, zipf
+from penstock.samples import SampleStreams, uniform, zipf
 from support.limited import check_books
 from support.thoroughness import scaled
 
@@ -35,7 +35,7 @@ POLICIES = ("random", "prob", "oldest")
 LAWS = ("Zipf 1", "Zipf 0.5", "uniform")
 
 
-def workload(law: str, seed: int, rows: int = ROWS) -> Workload:
+def workload(law: str, seed: int, rows: int = ROWS) -> SampleStreams:
     if law == "uniform":
         return uniform(keys=500, seed=seed, rows=rows, streams="ab")
     return zipf(keys=500, skew=float(law.split()[1]), seed=seed, rows=rows, streams="ab")

@@ -14,8 +14,8 @@ import pytest
 
 from benchmarks.paired import Pair, best, exact, run, zipf_keys
 from penstock.model.limits import POLICIES
-from penstock.workloads import Workload
-from penstock.workloads.keys import ShuffledKeys, ZipfKeys
+from penstock.samples import SampleStreams
+from penstock.samples.key_laws import ShuffledKeys, ZipfKeys
 from support.thoroughness import often
 
 WINDOW = 400
@@ -118,7 +118,7 @@ def test_learned_frequencies_follow_the_keys(skew: float) -> None:
     windows = 14
     law = ZipfKeys(50, skew)
     works = [
-        Workload(law=each, rows=windows // 2 * WINDOW, seed=seed, payload=0)
+        SampleStreams(law=each, rows=windows // 2 * WINDOW, seed=seed, payload=0)
         for seed, each in ((1, law), (2, ShuffledKeys(law, 5)))
     ]
     left, right = (

@@ -32,8 +32,8 @@ from penstock.lab.sizing.sample import GROUPS, KeySample, chosen_sample, sample_
 from penstock.lab.sizing.sizing import Request
 from penstock.lab.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.model.binding import Binding
+from penstock.samples import SampleStreams, uniform, zipf
 from penstock.stats.heavy_keys import HeavyKeys
-from penstock.workloads import Workload, uniform, zipf
 from support.thoroughness import often, scaled
 
 STREAMS = [ps.Stream(name, time="ts") for name in "ab"]
@@ -41,7 +41,7 @@ QUERY = ps.WindowJoin(STREAMS, on="k", within="1 second")
 WORK = zipf(keys=3_000, skew=0.8, rows=20_000, rate=2_000.0, streams=("a", "b"))
 
 
-def tables_of(work: Workload) -> dict[str, pa.Table]:
+def tables_of(work: SampleStreams) -> dict[str, pa.Table]:
     return {name: work.table(name) for name in work.streams}
 
 

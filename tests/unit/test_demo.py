@@ -33,7 +33,7 @@ from penstock.cli.demo.state import DemoState
 from penstock.cli.demo.view import shown
 from penstock.cli.local_spark import SparkUser, interrupts_noted, local_spark
 from penstock.files.errors import CommandError
-from penstock.workloads import Nexmark
+from penstock.samples import Nexmark
 
 BATCH = 50_000
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from penstock.workloads import Nexmark
+from penstock.samples import Nexmark
 from support.thoroughness import often
 
 EVENTS = 5_003

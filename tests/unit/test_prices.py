@@ -18,7 +18,7 @@ from penstock.kernels.optimum.choices import Peaks, choose, weigh
 from penstock.lab.optimum.chains import chained
 from penstock.lab.optimum.holding import Holding, earned, held
 from penstock.lab.optimum.prices import Bounds, Search, priced
-from penstock.workloads import zipf_pair
+from penstock.samples import zipf_pair
 
 Ints = npt.NDArray[np.int64]
 

@@ -22,10 +22,10 @@ import penstock as ps
 from penstock.cli import app
 from penstock.cli.workload_file import read_workload
 from penstock.runtime.profile import Profile, profile_streams
+from penstock.samples import uniform, zipf
 from penstock.stats.heavy_keys import HeavyKeys
 from penstock.stats.key_sketch import KeySketch
 from penstock.stats.slots import Slots
-from penstock.workloads import uniform, zipf
 
 WORDS = st.lists(st.integers(-3, 40), max_size=200)
 SPLITS = st.lists(st.integers(0, 200), max_size=6)

@@ -19,7 +19,7 @@ from penstock.cli import app
 from penstock.cli.views import progress
 from penstock.cli.views.plain_lines import PlainLines
 from penstock.cli.views.progress import file_progress, part_progress
-from penstock.workloads import zipf
+from penstock.samples import zipf
 
 PERIOD_S = 0.05
 FILE_LINE = re.compile(r" *\d+% of [\d.]+ MB read(  [\d.]+[kMG]? rows/s)?  \d+ s so far")

@@ -27,7 +27,7 @@ from penstock.lab.sizing.policy_curve import Curve, Enough
 from penstock.lab.sizing.recommendation import recommended
 from penstock.lab.sizing.replay import exact_replay, replay
 from penstock.lab.sizing.sizing import Request, Sizing
-from penstock.workloads import zipf
+from penstock.samples import zipf
 
 # Small, skewed, and the same for all tests that only look at what is said.
 WORK = zipf(keys=300, rows=3_000, rate=1_000.0, payload=2, streams=("a", "b"))

@@ -63,7 +63,7 @@ def test_only_four_packages_are_loaded(statement: str) -> None:
     ours = {*sys.stdlib_module_names, "numba", "numpy", "pyarrow", "sqlglot", "llvmlite"}
     further = {name for name in loaded - expected if name.partition(".")[0] not in ours}
     assert {name for name in further if not name.startswith("penstock")} <= {"cython_runtime"}
-    for unwanted in ("workloads", "offline", "sizing", "cli", "spark.operator"):
+    for unwanted in ("samples", "workloads", "lab", "sizing", "cli", "spark.operator"):
         assert f"penstock.{unwanted}" not in loaded
 
 

@@ -22,7 +22,7 @@ import penstock as ps
 from benchmarks.static import recurrence
 from penstock.lab.static import grid, sides, total
 from penstock.lab.static.prices import Prices
-from penstock.workloads.keys import ZipfKeys
+from penstock.samples.key_laws import ZipfKeys
 
 pytestmark = pytest.mark.jit_off
 

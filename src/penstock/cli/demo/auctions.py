@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.stream import Stream
+from penstock.samples.nexmark import Nexmark
 from penstock.stats.counter import mix
 from penstock.window_join import WindowJoin
-from penstock.workloads.nexmark import Nexmark
 
 __all__ = [
     "KEY",

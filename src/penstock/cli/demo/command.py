@@ -22,7 +22,7 @@ from penstock.cli.demo.state import DemoState
 from penstock.cli.demo.view import Refresh, shown
 from penstock.cli.local_spark import SparkUser, check_installed, interrupts_noted, local_spark
 from penstock.cli.views.display import consoles, say, short
-from penstock.workloads.nexmark import Nexmark
+from penstock.samples.nexmark import Nexmark
 
 __all__ = ["run_demo"]
 

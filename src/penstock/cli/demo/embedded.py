@@ -13,7 +13,7 @@ from typing import Final
 import pyarrow as pa
 from rich.console import Console
 
-from penstock import workloads
+from penstock import samples
 from penstock.cli.demo.embedded_view import EmbeddedState, shown
 from penstock.cli.views.display import consoles, say, short
 from penstock.cli.views.result_rows import as_rich
@@ -39,7 +39,7 @@ _EXAMPLES: Final = 5
 def run_embedded_demo(rows: int, seed: int) -> None:
     """Join `rows` rows, half of them of each stream, and show how it goes and what came out."""
     each = -(-rows // len(_STREAMS))
-    workload = workloads.uniform(
+    workload = samples.uniform(
         seed=seed, rows=each, rate=_RATE, keys=_KEYS, streams=_STREAMS, disorder=_DISORDER
     )
     query = WindowJoin(
@@ -81,7 +81,7 @@ def run_embedded_demo(rows: int, seed: int) -> None:
 
 def _warm_up(query: WindowJoin) -> float:
     """Have the kernels compiled by a small join; the seconds it took."""
-    workload = workloads.uniform(
+    workload = samples.uniform(
         seed=0,
         rows=_WARM_UP_ROWS,
         rate=_WARM_UP_RATE,

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.cli.demo.auctions import KEY, SELECTED, auction_query, columns_of, examples
-from penstock.workloads.nexmark import Nexmark
+from penstock.samples.nexmark import Nexmark
 
 __all__ = ["COMPILED", "INTERPRETED", "PREVIEW_EVENTS", "Preview", "preview"]
 

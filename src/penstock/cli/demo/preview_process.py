@@ -10,7 +10,7 @@ import sys
 import pyarrow as pa
 
 from penstock.cli.demo.preview import preview
-from penstock.workloads.nexmark import Nexmark
+from penstock.samples.nexmark import Nexmark
 
 if __name__ == "__main__":
     kind, events, seed = sys.argv[1:]

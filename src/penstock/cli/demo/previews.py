@@ -19,7 +19,7 @@ import pyarrow as pa
 from penstock.cli.demo.preview import COMPILED, INTERPRETED, Preview
 from penstock.cli.demo.state import DemoState
 from penstock.cli.demo.view import Refresh
-from penstock.workloads.nexmark import Nexmark
+from penstock.samples.nexmark import Nexmark
 
 __all__ = ["Previews"]
 

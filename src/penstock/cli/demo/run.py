@@ -18,7 +18,7 @@ from penstock.cli.demo.auctions import WITHIN, Digest, auction_query, examples
 from penstock.cli.demo.state import DemoState
 from penstock.cli.demo.view import Refresh
 from penstock.model.duration import duration_us
-from penstock.workloads.nexmark import Nexmark
+from penstock.samples.nexmark import Nexmark
 
 if TYPE_CHECKING:
     from penstock.spark.progress import BatchProgress

@@ -1,7 +1,7 @@
 """What is known of the streams of a query: how fast they come, and how often they match.
 
 Pure data that validates itself: given by hand, measured from files (runtime.profile), or taken from
-a running join (runtime.observed). (`penstock.workloads` is another thing: sample streams.)
+a running join (runtime.observed).
 
 Time is event time: a rate is tuples in a second of it. What follows from a workload and a query are
 expectations: of streams that go on as they are, whose keys are equally frequent.

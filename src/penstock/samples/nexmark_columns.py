@@ -21,8 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.stats.counter import draw, unit
-from penstock.workloads.nexmark_words import (
+from penstock.samples.nexmark_words import (
     CHANNELS,
     CITIES,
     FIRST_NAMES,
@@ -31,6 +30,7 @@ from penstock.workloads.nexmark_words import (
     STATES,
     THINGS,
 )
+from penstock.stats.counter import draw, unit
 
 __all__ = ["COLUMNS", "EVENTS_PER_ROUND", "PLACES", "Rows"]
 

@@ -1,4 +1,4 @@
-"""A workload: several streams whose rows are a pure function of (seed, offset).
+"""Several streams whose rows are a pure function of (seed, offset).
 
 Every stream has the columns
 
@@ -23,11 +23,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.model.duration import Duration, duration_us
+from penstock.samples.columns import PAYLOADS, key_strings
+from penstock.samples.key_laws import KeyLaw, ShuffledKeys, UniformKeys, ZipfKeys
 from penstock.stats.counter import draw, unit
-from penstock.workloads.columns import PAYLOADS, key_strings
-from penstock.workloads.keys import KeyLaw, ShuffledKeys, UniformKeys, ZipfKeys
 
-__all__ = ["StreamOptions", "Workload", "uniform", "zipf", "zipf_pair"]
+__all__ = ["SampleStreams", "StreamOptions", "uniform", "zipf", "zipf_pair"]
 
 # Lanes of a stream's random numbers; payload column c draws from lane _PAYLOAD + c.
 _TIME: Final = 0
@@ -39,7 +39,7 @@ _START_US: Final = 1_704_067_200_000_000  # 2024-01-01 00:00:00
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
+class SampleStreams:
     """Streams to sample from; usually made by `uniform`, `zipf` or `zipf_pair`.
 
     law: how keys are picked, the same in every stream; or a law for each.
@@ -138,7 +138,7 @@ class Workload:
 
 
 class StreamOptions(TypedDict, total=False):
-    """What the three below all take, with the meanings and defaults of `Workload`."""
+    """What the three below all take, with the meanings and defaults of `SampleStreams`."""
 
     seed: int
     rows: Required[int]
@@ -151,14 +151,14 @@ class StreamOptions(TypedDict, total=False):
     in_step: bool
 
 
-def uniform(*, keys: int, **options: Unpack[StreamOptions]) -> Workload:
+def uniform(*, keys: int, **options: Unpack[StreamOptions]) -> SampleStreams:
     """Streams whose keys are picked from `keys` equally likely ones."""
-    return Workload(law=UniformKeys(keys), **options)
+    return SampleStreams(law=UniformKeys(keys), **options)
 
 
-def zipf(*, keys: int, skew: float = 1.0, **options: Unpack[StreamOptions]) -> Workload:
+def zipf(*, keys: int, skew: float = 1.0, **options: Unpack[StreamOptions]) -> SampleStreams:
     """Streams in which key i of `keys` is picked in proportion to (i + 1) ** -skew."""
-    return Workload(law=ZipfKeys(keys, skew), **options)
+    return SampleStreams(law=ZipfKeys(keys, skew), **options)
 
 
 def zipf_pair(
@@ -167,7 +167,7 @@ def zipf_pair(
     skews: tuple[float, float] = (1.0, 1.0),
     shuffle: int | None = None,
     **options: Unpack[StreamOptions],
-) -> Workload:
+) -> SampleStreams:
     """Two streams in step, one row of each every second, with a skew for each.
 
     Das, Gehrke and Riedewald try their policies on such streams. The keys that are common in one
@@ -177,4 +177,4 @@ def zipf_pair(
     laws = (first, second if shuffle is None else ShuffledKeys(second, shuffle))
     options.setdefault("rate", 1.0)
     options.setdefault("in_step", True)
-    return Workload(law=laws, **options)
+    return SampleStreams(law=laws, **options)

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from penstock.samples import SampleStreams, uniform, zipf, zipf_pair
+from penstock.samples.columns import key_strings
+from penstock.samples.key_laws import ShuffledKeys, UniformKeys, ZipfKeys
 from penstock.stats.counter import draw, unit
-from penstock.workloads import Workload, uniform, zipf, zipf_pair
-from penstock.workloads.columns import key_strings
-from penstock.workloads.keys import ShuffledKeys, UniformKeys, ZipfKeys
 from support.thoroughness import often
 
 MAKERS = [uniform, zipf]
@@ -32,7 +32,7 @@ def times(table: pa.Table) -> Any:
     ids=["narrow", "wide", "bare"],
 )
 def test_rows_do_not_depend_on_the_batches(
-    make: Callable[..., Workload], batch_rows: int, options: dict[str, Any]
+    make: Callable[..., SampleStreams], batch_rows: int, options: dict[str, Any]
 ) -> None:
     work = make(seed=3, rows=203, rate=50, keys=20, streams=("a", "b", "c"), **options)
     batches = list(work.batches(batch_rows))
@@ -44,7 +44,7 @@ def test_rows_do_not_depend_on_the_batches(
 
 
 @pytest.mark.parametrize("make", MAKERS)
-def test_the_seed_decides(make: Callable[..., Workload]) -> None:
+def test_the_seed_decides(make: Callable[..., SampleStreams]) -> None:
     options = {"rows": 100, "keys": 1000, "payload": 10}
     first = make(seed=1, **options)
     assert first.table("left").equals(make(seed=1, **options).table("left"))
@@ -222,7 +222,7 @@ def test_bits_are_even() -> None:
     ],
 )
 @pytest.mark.parametrize("make", MAKERS)
-def test_refused(make: Callable[..., Workload], options: dict[str, Any], message: str) -> None:
+def test_refused(make: Callable[..., SampleStreams], options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**{"rows": 10, "keys": 10, **options})
 
@@ -236,4 +236,4 @@ def test_refused_when_asked() -> None:
     with pytest.raises(ValueError, match="skew must be"):
         zipf(rows=10, keys=10, skew=-1)
     with pytest.raises(ValueError, match="one for each of 2, got 1"):
-        Workload(law=[UniformKeys(10)], rows=10)
+        SampleStreams(law=[UniformKeys(10)], rows=10)

@@ -88,4 +88,4 @@ class ShuffledKeys:
 def _check_count(count: int) -> None:
     # Fractions have 53 bits; far below that every key is still equally reachable.
     if not 1 <= count <= 1 << 40:
-        raise ValueError(f"a workload needs 1 to {1 << 40:,} keys, got {count!r}")
+        raise ValueError(f"sample streams need 1 to {1 << 40:,} keys, got {count!r}")

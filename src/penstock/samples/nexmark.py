@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.duration import Duration, duration_us
-from penstock.workloads.nexmark_columns import COLUMNS, EVENTS_PER_ROUND, PLACES, Rows
+from penstock.samples.nexmark_columns import COLUMNS, EVENTS_PER_ROUND, PLACES, Rows
 
 __all__ = ["Nexmark"]
 
