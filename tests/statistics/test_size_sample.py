@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 
 import penstock as ps
 from penstock.cli import app
-from penstock.cli.profile import FileStream
 from penstock.cli.size_spark import frames_of
 from penstock.engine.residual import bound
 from penstock.errors import PlanError
+from penstock.jobs.job import JobStream
 from penstock.lab.sizing import Recording, reading, size
 from penstock.lab.sizing.frames import read_frames
 from penstock.lab.sizing.intervals import jackknife, memory_at
@@ -339,7 +339,7 @@ def test_spark_takes_the_same_sample(spark: Any, tmp_path: Path) -> None:
             part["b"].set_column(0, "ts", part["b"]["ts"].cast(pa.timestamp("us", "UTC"))),
             tmp_path / "b" / f"{number}.parquet",
         )
-    files = [FileStream(tmp_path / name, name, ["k"], "ts", "1 second") for name in "ab"]
+    files = [JobStream(tmp_path / name, name, ["k"], "ts", "1 second") for name in "ab"]
     frames = frames_of(spark, files)
     found = read_frames(QUERY, frames, share=0.3, seed=2)
     here = taken(tables, share=0.3, seed=2)

@@ -173,16 +173,14 @@ def test_batches_do_not_change_the_answer(tmp_path: Path, batch_rows: int) -> No
     "options",
     [
         (
-            "--left-time",
-            "at",
-            "--right-time",
-            "ts",
-            "--left-window",
-            "10 s",
-            "--right-window",
-            "0 s",
+            *("--left-time", "at", "--right-time", "ts"),
+            *("--left-window", "10 s", "--right-window", "0 s"),
+            *("--left-index", "buckets(8)", "--right-index", "scan"),
         ),
-        ("--time", "at", "--time", "ts", "--within", "10 s", "--within", "0 s"),
+        (
+            *("--time", "at", "--time", "ts", "--within", "10 s", "--within", "0 s"),
+            *("--index", "buckets(8)", "--index", "scan"),
+        ),
     ],
     ids=["by side", "in their order"],
 )
@@ -192,8 +190,7 @@ def test_each_side_has_its_own_options(tmp_path: Path, options: tuple[str, ...])
     out = tmp_path / "out.arrow"
     result = run(
         *("join", left, right, "--on", "user=k", *options),
-        *("--left-index", "buckets(8)", "--right-index", "scan", "--names", "x, y"),
-        *("-o", out, "--quiet"),
+        *("--names", "x, y", "-o", out, "--quiet"),
     )
     assert result.exit_code == 0, result.output
     assert result.output == ""
@@ -517,19 +514,20 @@ def test_what_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
         ({"left": "a.txt"}, "cannot tell the format of"),
         ({"out": "out.xlsx"}, "cannot tell the format of"),
         ({"out": "none/out.csv"}, "No such file or directory"),
-        ({"--on": None}, "the join has no key; give --on, or --left-on and --right-on"),
+        ({"--on": None}, "the join has no key; give --on"),
         ({"--on": "x=k"}, "has no column 'x'; its columns are 'ts', 'k', 'id'"),
         ({"--on": "k=x"}, "has no column 'x'; its columns are 'ts', 'k', 'id'"),
         ({"--on": "k="}, "cannot read --on 'k='"),
         ({"--left-on": "k"}, "come in pairs, got 1 and 0"),
-        ({"--time": None}, "the left file has no time; give --time, or --left-time"),
+        ({"--time": None}, "the files have no time; give --time"),
         ({"--time": None, "--left-time": "ts"}, "the right file has no time; give --time"),
         ({"--time": "at"}, "has no column 'at'; its columns are"),
-        ({"--within": None}, "the left file has no window; give --within, or --left-window"),
+        ({"--within": None}, "the files have no window; give --within"),
         ({"--within": "-1 s"}, "cannot be negative"),
         ({"--within": "soon"}, "write a number and a unit"),
         ({"--lateness": "5 parsecs"}, "unknown unit 'parsecs'"),
         ({"--left-index": "tree"}, "no index is called 'tree'"),
+        ({"--index": "tree"}, "no index is called 'tree'"),
         ({"--shed": "prob"}, "without --memory none are; give --memory, such as '100000 rows'"),
         ({"--seed": "0"}, "--seed 0 says how rows are dropped, and without --memory none are"),
         ({"--memory": "12"}, "memory must be a number of rows or of bytes"),

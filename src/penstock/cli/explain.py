@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from penstock.cli.profile import FileStream, measured
-from penstock.cli.request import for_each_file, shared_columns, stream_names
+from penstock.cli.profile import measured
+from penstock.cli.request import for_each_file, job_streams, shared_columns
 from penstock.cli.stream_option import (
     StreamOption,
     given_workload,
@@ -21,6 +21,7 @@ from penstock.cli.stream_option import (
 from penstock.cli.views.display import consoles, say
 from penstock.cli.workload_file import check_writable, read_workload
 from penstock.files.errors import CommandError
+from penstock.jobs.job import Job
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.workload.workload import Workload
@@ -99,27 +100,10 @@ def _of_files(request: ExplainRequest) -> tuple[WindowJoin, Workload]:
             )
     if len(request.files) < 2:
         raise CommandError("a join has two streams or more, got one file; name another")
-    if not request.time:
-        raise CommandError("the files have no time; give --time")
-    if not request.within:
-        raise CommandError("the files have no window; give --within, such as '10 minutes'")
-    count = len(request.files)
-    files = [
-        FileStream(*file)
-        for file in zip(
-            request.files,
-            stream_names(request.files, request.names),
-            shared_columns(request.on, count),
-            for_each_file(request.time, count, "time"),
-            for_each_file(request.within, count, "within"),
-            strict=True,
-        )
-    ]
-    query = _query(
-        request,
-        [Stream(file.name, file.time, window=file.window) for file in files],
-    )
-    return query, measured(query, files, request.batch_rows).workload
+    streams = job_streams(request.files, request.names, request.on, request.time, request.within)
+    job = Job(streams, request.where, batch_rows=request.batch_rows)
+    query = job.query
+    return query, measured(query, job).workload
 
 
 def _by_hand(
@@ -152,13 +136,10 @@ def _by_hand(
             raise CommandError(
                 f"stream {name!r} has no window; give --within, or window= in its --stream"
             )
-    return (
-        _query(request, [Stream(name, _TIME, window=windows[name]) for name in names]),
-        workload,
+    keys = shared_columns(request.on, len(names))
+    query = WindowJoin(
+        [Stream(name, _TIME, window=windows[name]) for name in names],
+        on=dict(zip(names, keys, strict=True)) if request.on else None,
+        where=request.where,
     )
-
-
-def _query(request: ExplainRequest, streams: Sequence[Stream]) -> WindowJoin:
-    keys = shared_columns(request.on, len(streams))
-    on = {stream.name: key for stream, key in zip(streams, keys, strict=True)}
-    return WindowJoin(streams, on=on if request.on else None, where=request.where)
+    return query, workload

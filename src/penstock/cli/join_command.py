@@ -19,39 +19,23 @@ from penstock.cli.views.losses import loss_lines, warn_of_loss
 from penstock.cli.views.progress import file_progress
 from penstock.files.errors import CommandError
 from penstock.files.output import Output
+from penstock.jobs.job import Job
 from penstock.model.amount import amount
-from penstock.model.limits import Limits
-from penstock.model.stream import Stream
 from penstock.runtime.metrics import Metrics
-from penstock.window_join import WindowJoin
 
-__all__ = ["JoinRequest", "SideRequest", "run_join"]
-
-
-@dataclass(frozen=True)
-class SideRequest:
-    """One file, and how to read and keep it."""
-
-    path: Path
-    name: str
-    key: list[str]
-    time: str
-    window: str
-    index: str | None
+__all__ = ["JoinRequest", "run_join"]
 
 
 @dataclass(frozen=True)
 class JoinRequest:
-    """late: the file whose name, with a stream's put in, takes that stream's late rows.
-    limits: None for all the memory that the windows need.
+    """A job, and where what comes of it goes.
+
+    late: the file whose name, with a stream's put in, takes that stream's late rows.
     """
 
-    sides: Sequence[SideRequest]
+    job: Job
     out: Path
     late: Path | None
-    lateness: str
-    limits: Limits | None
-    batch_rows: int
     force: bool
     quiet: bool
 
@@ -59,52 +43,47 @@ class JoinRequest:
 def run_join(request: JoinRequest) -> int:
     """Do it, say what it came to, and return how many rows came late."""
     started = time.perf_counter()
-    query = WindowJoin(
-        [
-            Stream(side.name, side.time, window=side.window, lateness=request.lateness)
-            for side in request.sides
-        ],
-        on={side.name: side.key for side in request.sides},
-    )
+    job = request.job
+    query = job.query
     outputs = _outputs(request)
-    sources = open_sources(request.sides, request.batch_rows)
+    sources = open_sources(job)
     sides = [
-        Side(asked.name, asked.time, source, request.batch_rows)
-        for asked, source in zip(request.sides, sources, strict=True)
+        Side(stream.name, stream.time, source, job.batch_rows)
+        for stream, source in zip(job.streams, sources, strict=True)
     ]
     out, err = consoles()
-    warn_of_early_times(err, request.sides, sources)
+    warn_of_early_times(err, job, sources)
     with ExitStack() as stack:
         files = [stack.enter_context(output) for output in outputs]
         late = dict(zip([side.name for side in sides], files[1:], strict=False))
         report = stack.enter_context(_progress(err, sides, request.quiet))
         join = stack.enter_context(
             query.start(
-                indexes={side.name: side.index for side in request.sides if side.index is not None},
+                indexes=job.indexes,
                 schemas={side.name: side.source.schema for side in sides},
-                limits=request.limits,
+                limits=job.limits,
             )
         )
-        totals = join_files(join, sides, files[0], late, report, request.limits is not None)
+        totals = join_files(join, sides, files[0], late, report, job.limits is not None)
         metrics = join.metrics
     elapsed = time.perf_counter() - started
     if not request.quiet:
         lines = _summary(sides, totals, metrics, request.out)
-        lines += [] if request.limits is None else loss_lines(metrics)
+        lines += [] if job.limits is None else loss_lines(metrics)
         lines.append(("peak live", amount(totals.peak_live, "tuple")))
         speed = short(sum(side.rows for side in sides) / max(elapsed, 1e-9))
         _show(out, [*lines, ("elapsed", f"{elapsed:.2f} s, {speed} rows/s")])
     _warn_of_late(err, sides, {name: file.path for name, file in late.items()})
-    if request.limits is not None:
-        warn_of_loss(err, request.limits, metrics, sides, totals)
+    if job.limits is not None:
+        warn_of_loss(err, job.limits, metrics, sides, totals)
     return sum(side.late for side in sides)
 
 
 def _outputs(request: JoinRequest) -> list[Output]:
     paths = [request.out]
     if request.late is not None:
-        paths += [late_path(request.late, side.name) for side in request.sides]
-    taken = {side.path.resolve() for side in request.sides}
+        paths += [late_path(request.late, side.name) for side in request.job.streams]
+    taken = {side.path.resolve() for side in request.job.streams}
     for path in paths:
         if path.resolve() in taken:
             raise CommandError(f"{str(path)!r} would be both read and written; name another file")

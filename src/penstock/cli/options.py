@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "BatchRows", "Force", "Index", "Keys", "Names", "Times", "Where", "Windows"]
+__all__ = ["AsJson", "BatchRows", "Force", "Indexes", "Keys", "Names", "Times", "Where", "Windows"]
 
 Keys = Annotated[
     list[str] | None,
@@ -29,11 +29,12 @@ Names = Annotated[
     str | None,
     typer.Option(metavar="NAMES", help="Names of the streams, as a,b; else those of files."),
 ]
-Index = Annotated[
-    str | None,
+Indexes = Annotated[
+    list[str] | None,
     typer.Option(
+        "--index",
         metavar="INDEX",
-        help="hash, buckets(n), bplus_tree, t_tree or scan.",
+        help="hash, buckets(n), bplus_tree, t_tree or scan, of all files or once for each.",
         show_default="the cheapest",
     ),
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,54 +17,41 @@ from penstock.cli.views.progress import file_progress
 from penstock.cli.views.watched import Watched
 from penstock.cli.workload_file import check_writable, write_workload
 from penstock.errors import PlanError
+from penstock.jobs.job import Job
 from penstock.model.duration import format_us
 from penstock.model.query import Query
-from penstock.model.stream import Stream
 from penstock.model.workload.workload import Workload
 from penstock.runtime.pairs import are_linked
 from penstock.runtime.profile import DistinctValues, Profile, StreamProfile, profile_streams
 from penstock.stats.heavy_keys import SHARE_ERROR
 
-__all__ = ["FileStream", "ProfileRequest", "measured", "run_profile"]
-
-
-@dataclass(frozen=True)
-class FileStream:
-    """One file, and how it is to be joined."""
-
-    path: Path
-    name: str
-    key: list[str]
-    time: str
-    window: str
+__all__ = ["ProfileRequest", "measured", "run_profile"]
 
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """where: further predicates. output: the file for the workload."""
+    """A job, of which nothing is joined. output: the file for the workload."""
 
-    files: Sequence[FileStream]
-    where: str | None
+    job: Job
     output: Path | None
     as_json: bool
-    batch_rows: int
     force: bool
 
 
 def run_profile(request: ProfileRequest) -> None:
     """Read the files to their ends, and show what they are like."""
-    query = _query(request)
+    job, query = request.job, _query(request.job)
     if request.output is not None:
         check_writable(request.output, request.force)
     out, _ = consoles()
-    profile = measured(query, request.files, request.batch_rows)
+    profile = measured(query, job)
     if request.as_json:
         say(out, json.dumps(_plain(profile), indent=2))
     else:
         out.print(_table(profile, query))
         for (first, second), share in profile.selectivities.items():
             say(out, f"selectivity of {first} and {second}: {share:.3g}")
-        for left, right in combinations(range(len(request.files)), 2):
+        for left, right in combinations(range(len(job.streams)), 2):
             pair = query.names[left], query.names[right]
             if are_linked(query, left, right) and pair not in profile.selectivities:
                 say(out, f"no match of {pair[0]} and {pair[1]} was seen: do keys and times meet?")
@@ -74,29 +61,24 @@ def run_profile(request: ProfileRequest) -> None:
             say(out, f"workload in {request.output}")
 
 
-def measured(query: Query, files: Sequence[FileStream], batch_rows: int) -> Profile:
-    """What the streams in files are like, with a progress bar while they are read."""
+def measured(query: Query, job: Job) -> Profile:
+    """What the streams of a job are like, with a progress bar while files are read."""
     _, err = consoles()
-    sources = open_sources(files, batch_rows)
-    warn_of_early_times(err, files, sources)
+    sources = open_sources(job)
+    warn_of_early_times(err, job, sources)
     with file_progress(err, sum(source.size for source in sources)) as update:
         watched = Watched(sources, update)
         return profile_streams(
-            query, {file.name: watched.batches(at) for at, file in enumerate(files)}
+            query, {each.name: watched.batches(at) for at, each in enumerate(job.streams)}
         )
 
 
-def _query(request: ProfileRequest) -> Query:
+def _query(job: Job) -> Query:
     """The join of the files; a single one is joined with itself under another name."""
-    streams = [Stream(file.name, file.time, window=file.window) for file in request.files]
-    keys = {file.name: file.key for file in request.files}
-    if len(streams) == 1:
-        (file,) = request.files
-        twin = f"{file.name}_again"
-        streams.append(Stream(twin, file.time, window=file.window))
-        keys[twin] = file.key
-    has_key = all(keys.values())
-    return Query(streams, on=keys if has_key else None, where=request.where)
+    if len(job.streams) == 1:
+        (only,) = job.streams
+        job = replace(job, streams=[only, replace(only, name=f"{only.name}_again")])
+    return job.query
 
 
 def _table(profile: Profile, query: Query) -> Table:

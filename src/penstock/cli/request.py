@@ -1,50 +1,77 @@
-"""What a command was asked for, made whole: its options become one value for each file."""
+"""What a command was asked for, made whole: its options become the streams of a job."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from penstock.files.compression import inner_name
 from penstock.files.errors import CommandError
+from penstock.jobs.job import JobStream
 from penstock.model.limits import Limits
 
 __all__ = [
-    "both_sides", "for_each_file", "key_columns", "late_path", "memory_limits", "plan_limits",
-    "shared_columns", "stream_names",
+    "either_side", "for_each_file", "job_streams", "late_path", "memory_limits", "paired_columns",
+    "plan_limits", "shared_columns", "with_indexes",
 ]  # fmt: skip
 
 Names = Sequence[str]
 
 
-def both_sides(given: Names, left: str | None, right: str | None, option: str) -> list[str]:
-    """The value of an option for each side: its own, or that given for both or for each."""
-    shared: Sequence[str | None] = for_each_file(given, 2, option) if given else (None, None)
-    values = []
-    for side, own, common in (("left", left, shared[0]), ("right", right, shared[1])):
-        value = common if own is None else own
-        if value is None:
-            meant = "window" if option == "within" else option
-            raise CommandError(
-                f"the {side} file has no {meant}; give --{option}, or --{side}-{meant}"
-            )
-        values.append(value)
-    return values
+def job_streams(
+    files: Sequence[Path], names: str | None, on: Names, time: Names, within: Names
+) -> list[JobStream]:
+    """The streams of a job by the options of a command. Times and windows are given once for all
+    files, or once for each."""
+    if not time:
+        raise CommandError("the files have no time; give --time")
+    if not within:
+        raise CommandError("the files have no window; give --within, such as '10 minutes'")
+    count = len(files)
+    return [
+        JobStream(*stream)
+        for stream in zip(
+            files,
+            stream_names(files, names),
+            shared_columns(on, count),
+            for_each_file(time, count, "time"),
+            for_each_file(within, count, "within"),
+            strict=True,
+        )
+    ]
 
 
-def key_columns(on: Names, left_on: Names, right_on: Names) -> list[list[str]]:
-    """The key columns of each side. `on` names a column of both, or `left=right`."""
+def with_indexes(streams: Sequence[JobStream], indexes: Names) -> list[JobStream]:
+    """The same streams, with indexes if some are given."""
+    if not indexes:
+        return list(streams)
+    given = for_each_file(indexes, len(streams), "index")
+    return [replace(each, index=index) for each, index in zip(streams, given, strict=True)]
+
+
+def either_side(given: Names, left: str | None, right: str | None, option: str) -> list[str]:
+    """An option for two files, some of which may be given for one side."""
+    if left is None and right is None:
+        return list(given)
+    both: Sequence[str | None] = for_each_file(given, 2, option) if given else (None, None)
+    values = [both[0] if left is None else left, both[1] if right is None else right]
+    whole = [value for value in values if value is not None]
+    if len(whole) < 2:
+        side = "left" if values[0] is None else "right"
+        raise CommandError(f"the {side} file has no {option}; give --{option} once for each file")
+    return whole
+
+
+def paired_columns(on: Names, left_on: Names, right_on: Names) -> list[str]:
+    """What names the columns of keys in two files, as `left=right`."""
     if len(left_on) != len(right_on):
         raise CommandError(
             f"--left-on and --right-on come in pairs, got {len(left_on)} and {len(right_on)}; "
-            "give one of each for every column of the key"
+            "give --on left=right for every column of the key"
         )
-    left, right = shared_columns(on, 2)
-    keys = [[*left, *left_on], [*right, *right_on]]
-    if not keys[0]:
-        raise CommandError("the join has no key; give --on, or --left-on and --right-on")
-    return keys
+    return [*on, *(f"{left}={right}" for left, right in zip(left_on, right_on, strict=True))]
 
 
 def shared_columns(on: Names, files: int) -> list[list[str]]:

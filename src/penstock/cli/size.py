@@ -9,7 +9,6 @@ from typing import Final
 
 from rich.console import Console
 
-from penstock.cli.profile import FileStream
 from penstock.cli.size_spark import read_by_spark
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.cli.views.display import consoles, say
@@ -20,11 +19,11 @@ from penstock.cli.workload_file import check_writable, write_whole
 from penstock.extras import check_extra
 from penstock.files.errors import CommandError
 from penstock.files.source import Source
+from penstock.jobs.job import Job
 from penstock.lab.sizing.plot import write_plot
 from penstock.lab.sizing.reading import JOINED_ROWS, Streams, read_recording
 from penstock.lab.sizing.recording import Recording
 from penstock.lab.sizing.sizing import Request, fitting_policies, size
-from penstock.model.stream import Stream
 from penstock.window_join import WindowJoin
 
 __all__ = ["SizeRequest", "run_size"]
@@ -34,11 +33,9 @@ _POOLS: Final = ("shared", "fixed")
 
 @dataclass(frozen=True)
 class SizeRequest:
-    """The options as they were given, with one file for each stream."""
+    """A job, and the options as they were given."""
 
-    files: Sequence[FileStream]
-    where: str | None
-    how: str
+    job: Job
     recalls: str
     recommend_for: str | None
     policies: Sequence[str] | None
@@ -50,13 +47,12 @@ class SizeRequest:
     plot: Path | None
     output: Path | None
     as_json: bool
-    batch_rows: int
     force: bool
 
 
 def run_size(request: SizeRequest) -> None:
     """Do it, and show what came of it."""
-    query = _query(request)
+    query = request.job.query
     asked = _asked(query, request)
     if request.plot is not None and request.plot == request.output:
         raise CommandError(
@@ -69,7 +65,7 @@ def run_size(request: SizeRequest) -> None:
             check_writable(path, request.force)
     out, err = consoles()
     if request.spark:
-        recording = read_by_spark(query, request.files, request.sample, request.seed)
+        recording = read_by_spark(query, request.job, request.sample, request.seed)
     else:
         recording = _read(query, request, err)
     if recording.sample is None and recording.rows > JOINED_ROWS and request.sample is None:
@@ -91,13 +87,6 @@ def run_size(request: SizeRequest) -> None:
     if request.output is not None and found.recommendation is not None:
         write_whole(limits_block(found), request.output)
         say(err, f"limits in {request.output}")
-
-
-def _query(request: SizeRequest) -> WindowJoin:
-    streams = [Stream(file.name, file.time, window=file.window) for file in request.files]
-    keys = {file.name: file.key for file in request.files}
-    on = keys if all(keys.values()) else None
-    return WindowJoin(streams, on=on, where=request.where, how=request.how)
 
 
 def _asked(query: WindowJoin, request: SizeRequest) -> Request:
@@ -142,17 +131,17 @@ def _recalls(text: str, option: str) -> list[float]:
 
 
 def _read(query: WindowJoin, request: SizeRequest, err: Console) -> Recording:
-    sources = open_sources(request.files, request.batch_rows)
-    warn_of_early_times(err, request.files, sources)
+    job = request.job
+    sources = open_sources(job)
+    warn_of_early_times(err, job, sources)
     opened: list[list[Source]] = [sources]
 
     def streams() -> Streams:
-        now = opened.pop() if opened else open_sources(request.files, request.batch_rows)
-        watched = Watched(now, update)
-        return {file.name: watched.batches(at) for at, file in enumerate(request.files)}
+        watched = Watched(opened.pop() if opened else open_sources(job), update)
+        return {each.name: watched.batches(at) for at, each in enumerate(job.streams)}
 
     schemas = {
-        file.name: source.schema for file, source in zip(request.files, sources, strict=True)
+        stream.name: source.schema for stream, source in zip(job.streams, sources, strict=True)
     }
     with file_progress(err, sum(source.size for source in sources)) as update:
         return read_recording(query, streams, schemas, share=request.sample, seed=request.seed)

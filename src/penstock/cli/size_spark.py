@@ -14,10 +14,10 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.cli.local_spark import SparkUser, check_installed, local_spark
-from penstock.cli.profile import FileStream
 from penstock.files.comparison import Columns, check_comparable
 from penstock.files.errors import CommandError
 from penstock.files.formats import format_of
+from penstock.jobs.job import Job, JobStream
 from penstock.lab.sizing.recording import Recording
 from penstock.window_join import WindowJoin
 
@@ -36,18 +36,16 @@ _TIMES: Final = {
 }  # fmt: skip
 
 
-def read_by_spark(
-    query: WindowJoin, files: Sequence[FileStream], share: float | None, seed: int
-) -> Recording:
+def read_by_spark(query: WindowJoin, job: Job, share: float | None, seed: int) -> Recording:
     """Start Spark on this machine, and have it read and sample the files."""
     check_installed(_USER)
     from penstock.lab.sizing.frames import read_frames  # an optional package: it imports pyspark
 
     with local_spark("penstock-size", os.cpu_count() or 1, _USER) as (spark, _):
-        return read_frames(query, frames_of(spark, files), share=share, seed=seed)
+        return read_frames(query, frames_of(spark, job.streams), share=share, seed=seed)
 
 
-def frames_of(spark: Any, files: Sequence[FileStream]) -> dict[str, Any]:
+def frames_of(spark: Any, files: Sequence[JobStream]) -> dict[str, Any]:
     """A DataFrame for each stream; refused if their keys or times cannot be compared."""
     frames = {file.name: _frame(spark, file) for file in files}
     check_comparable(
@@ -56,7 +54,7 @@ def frames_of(spark: Any, files: Sequence[FileStream]) -> dict[str, Any]:
     return frames
 
 
-def _frame(spark: Any, file: FileStream) -> Any:
+def _frame(spark: Any, file: JobStream) -> Any:
     frame = _READERS[_kind(file.path)](spark.read, str(file.path.absolute()))
     for column in (*file.key, file.time):
         if column not in frame.columns:

@@ -1,4 +1,4 @@
-"""The files of a command, opened together, so that their keys and times can be compared."""
+"""The files of a job, opened together, so that their keys and times can be compared."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import permutations
-from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 from rich.console import Console
@@ -17,37 +15,25 @@ from penstock.errors import InputWarning
 from penstock.files.comparison import Columns, check_comparable, comparable
 from penstock.files.errors import CommandError
 from penstock.files.source import Source, open_source
+from penstock.jobs.job import Job, JobStream
 
-__all__ = ["FileRequest", "open_sources", "warn_of_early_times"]
-
-
-class FileRequest(Protocol):
-    """What is asked of a file: its key columns and its time."""
-
-    @property
-    def path(self) -> Path:
-        """Where it is."""
-
-    @property
-    def key(self) -> list[str]:
-        """The columns of its key."""
-
-    @property
-    def time(self) -> str:
-        """The column of its times."""
+__all__ = ["open_sources", "warn_of_early_times"]
 
 
-def open_sources(files: Sequence[FileRequest], batch_rows: int) -> list[Source]:
-    """All files. Types guessed from CSV that do not fit another file give way to its types:
-    a key such as 00123 is no number if the other holds text, and no rows have no types.
+def open_sources(job: Job) -> list[Source]:
+    """All files of a job.
+
+    Types guessed from CSV that do not fit another file give way to its types: a key such as 00123
+    is no number if the other holds text, and no rows have no types.
     """
-    sources = [_open(file, batch_rows, {}) for file in files]
+    files = job.streams
+    sources = [_open(job, own, {}) for own in range(len(files))]
     for own, other in permutations(range(len(files)), 2):
         types = _better_types(files, sources, own, other)
         if types:
             # Where they do not fit either, what is wrong is said below.
             with suppress(CommandError):
-                sources[own] = _open(files[own], batch_rows, types)
+                sources[own] = _open(job, own, types)
     check_comparable(
         [
             Columns(str(file.path), file.key, file.time, source.schema)
@@ -58,7 +44,7 @@ def open_sources(files: Sequence[FileRequest], batch_rows: int) -> list[Source]:
 
 
 def _better_types(
-    files: Sequence[FileRequest], sources: Sequence[Source], own: int, other: int
+    files: Sequence[JobStream], sources: Sequence[Source], own: int, other: int
 ) -> dict[str, pa.DataType]:
     source, file, other_file = sources[own], files[own], files[other]
     if source.kind.name != "CSV":
@@ -74,16 +60,15 @@ def _better_types(
     return types
 
 
-def _open(file: FileRequest, batch_rows: int, types: dict[str, pa.DataType]) -> Source:
-    return open_source(file.path, file.key, file.time, batch_rows, types)
+def _open(job: Job, own: int, types: dict[str, pa.DataType]) -> Source:
+    file = job.streams[own]
+    return open_source(file.path, file.key, file.time, job.batch_rows, types)
 
 
-def warn_of_early_times(
-    console: Console, files: Sequence[FileRequest], sources: Sequence[Source]
-) -> None:
+def warn_of_early_times(console: Console, job: Job, sources: Sequence[Source]) -> None:
     """Say which files hold integers for times that look like seconds."""
     warnings.filterwarnings("ignore", category=InputWarning)  # joins need not say it again
-    for file, source in zip(files, sources, strict=True):
+    for file, source in zip(job.streams, sources, strict=True):
         if source.is_early:
             say(
                 console,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.explain import ExplainRequest, run_explain
-from penstock.cli.options import AsJson, BatchRows, Force, Keys, Times, Where
+from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where, Windows
 from penstock.cli.request import plan_limits
 from penstock.cli.views.display import failures_shown
 from penstock.planning.weights import WEIGHTS
@@ -42,16 +42,8 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     on: Keys = None,
     where: Where = None,
     time: Times = None,
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WINDOW", help="Window, such as '10 minutes', of all streams or once for each."
-        ),
-    ] = None,
-    names: Annotated[
-        str | None,
-        typer.Option(metavar="NAMES", help="Names of the files' streams, as a,b."),
-    ] = None,
+    within: Windows = None,
+    names: Names = None,
     horizon: Annotated[
         str | None,
         typer.Option(metavar="LENGTH", help="How long streams go on whose windows never end."),

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
-from penstock.cli.join_command import JoinRequest, SideRequest, run_join
-from penstock.cli.options import Index, Names, Times, Windows
-from penstock.cli.request import both_sides, key_columns, memory_limits, stream_names
+from penstock.cli.join_command import JoinRequest, run_join
+from penstock.cli.options import Indexes, Keys, Names, Times, Windows
+from penstock.cli.request import (
+    either_side,
+    job_streams,
+    memory_limits,
+    paired_columns,
+    with_indexes,
+)
 from penstock.cli.views.display import failures_shown
+from penstock.files.errors import CommandError
+from penstock.jobs.job import Job
 from penstock.model.limits import POLICIES
 from penstock.runtime.late import KEPT_LATE_ROWS
 
 __all__ = ["join"]
 
 _LATE_EXIT_CODE: Final = 3
+# Options for one side, which are taken but not shown: those for all files say the same.
+_Hidden = Annotated[str | None, typer.Option(hidden=True)]
+_HiddenKeys = Annotated[list[str] | None, typer.Option(hidden=True)]
 
 
 def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
@@ -28,34 +40,9 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
             "--out", "-o", metavar="FILE", help="File for the results; its ending is the format."
         ),
     ],
-    on: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Key column, or left=right where the names differ. Repeatable."
-        ),
-    ] = None,
-    left_on: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Key column of the left file. Repeatable."),
-    ] = None,
-    right_on: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Key column of the right file. Repeatable."),
-    ] = None,
+    on: Keys = None,
     time: Times = None,
-    left_time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Event-time column, left.")
-    ] = None,
-    right_time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Event-time column, right.")
-    ] = None,
     within: Windows = None,
-    left_window: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="How long a left row waits for right ones.")
-    ] = None,
-    right_window: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="How long a right row waits for left ones.")
-    ] = None,
     lateness: Annotated[
         str,
         typer.Option(metavar="LENGTH", help="How far rows may be out of the order of their times."),
@@ -93,8 +80,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         typer.Option(metavar="NUMBER", help="With --memory, other random draws."),
     ] = None,
     names: Names = None,
-    left_index: Index = None,
-    right_index: Index = None,
+    index: Indexes = None,
     batch_rows: Annotated[
         # All of a batch may be late, and the join keeps no more than this until they are drained.
         int,
@@ -104,34 +90,34 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Show only warnings and errors.")
     ] = False,
+    left_on: _HiddenKeys = None,
+    right_on: _HiddenKeys = None,
+    left_time: _Hidden = None,
+    right_time: _Hidden = None,
+    left_window: _Hidden = None,
+    right_window: _Hidden = None,
+    left_index: _Hidden = None,
+    right_index: _Hidden = None,
 ) -> None:
     """Join two files on equal keys within a window of time.
 
     The files may be parquet, CSV, JSON lines or Arrow, of any size: only windows are kept.
     """
     with failures_shown():
-        late_rows = run_join(
-            JoinRequest(
-                sides=[
-                    SideRequest(*side)
-                    for side in zip(
-                        (left, right),
-                        stream_names((left, right), names),
-                        key_columns(on or (), left_on or (), right_on or ()),
-                        both_sides(time or (), left_time, right_time, "time"),
-                        both_sides(within or (), left_window, right_window, "within"),
-                        (left_index, right_index),
-                        strict=True,
-                    )
-                ],
-                out=out,
-                late=late,
-                lateness=lateness,
-                limits=memory_limits(memory, shed, seed),
-                batch_rows=batch_rows,
-                force=force,
-                quiet=quiet,
+        keys = paired_columns(on or (), left_on or (), right_on or ())
+        if not keys:
+            raise CommandError("the join has no key; give --on")
+        times = either_side(time or (), left_time, right_time, "time")
+        windows = either_side(within or (), left_window, right_window, "within")
+        streams = job_streams((left, right), names, keys, times, windows)
+        streams = [
+            replace(each, lateness=lateness, index=own or each.index)
+            for each, own in zip(
+                with_indexes(streams, index or ()), (left_index, right_index), strict=True
             )
-        )
+        ]
+        limits = memory_limits(memory, shed, seed)
+        job = Job(streams, limits=limits, batch_rows=batch_rows)
+        late_rows = run_join(JoinRequest(job, out, late, force, quiet))
     if fail_late and late_rows:
         raise typer.Exit(_LATE_EXIT_CODE)

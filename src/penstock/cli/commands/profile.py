@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where
-from penstock.cli.profile import FileStream, ProfileRequest, run_profile
-from penstock.cli.request import for_each_file, shared_columns, stream_names
+from penstock.cli.profile import ProfileRequest, run_profile
+from penstock.cli.request import job_streams
 from penstock.cli.views.display import failures_shown
 from penstock.files.errors import CommandError
+from penstock.jobs.job import Job
 
 __all__ = ["profile"]
 
@@ -44,25 +45,6 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     with failures_shown():
         if not on and where is None:
             raise CommandError("the streams have no key; give --on, or --where")
-        if not time:
-            raise CommandError("the files have no time; give --time")
-        run_profile(
-            ProfileRequest(
-                files=[
-                    FileStream(*file)
-                    for file in zip(
-                        files,
-                        stream_names(files, names),
-                        shared_columns(on or (), len(files)),
-                        for_each_file(time, len(files), "time"),
-                        for_each_file(within or ["unbounded"], len(files), "within"),
-                        strict=True,
-                    )
-                ],
-                where=where,
-                output=output,
-                as_json=as_json,
-                batch_rows=batch_rows,
-                force=force,
-            )
-        )
+        streams = job_streams(files, names, on or (), time or (), within or ["unbounded"])
+        job = Job(streams, where, batch_rows=batch_rows)
+        run_profile(ProfileRequest(job, output, as_json, force))

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where, Windows
-from penstock.cli.profile import FileStream
-from penstock.cli.request import for_each_file, shared_columns, stream_names
+from penstock.cli.request import job_streams
 from penstock.cli.size import SizeRequest, run_size
 from penstock.cli.views.display import failures_shown
 from penstock.files.errors import CommandError
+from penstock.jobs.job import Job
 from penstock.lab.sizing.reading import JOINED_ROWS
 from penstock.model.limits import POLICIES
 
@@ -95,27 +95,12 @@ def size(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     with failures_shown():
         if not on and where is None:
             raise CommandError("the streams have no key; give --on, or --where")
-        if not time:
-            raise CommandError("the files have no time; give --time")
-        if not within:
-            raise CommandError("the files have no window; give --within, such as '10 minutes'")
+        streams = job_streams(files, names, on or (), time or (), within or ())
         if len(files) < 2:
             raise CommandError("a join has two streams or more, got one file; name another")
         run_size(
             SizeRequest(
-                files=[
-                    FileStream(*file)
-                    for file in zip(
-                        files,
-                        stream_names(files, names),
-                        shared_columns(on or (), len(files)),
-                        for_each_file(time, len(files), "time"),
-                        for_each_file(within, len(files), "within"),
-                        strict=True,
-                    )
-                ],
-                where=where,
-                how=how,
+                job=Job(streams, where, how, batch_rows=batch_rows),
                 recalls=recall,
                 recommend_for=recommend_for,
                 policies=policy,
@@ -127,7 +112,6 @@ def size(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
                 plot=plot,
                 output=output,
                 as_json=as_json,
-                batch_rows=batch_rows,
                 force=force,
             )
         )

@@ -1,0 +1,1 @@
+"""Jobs: a join over sources, declared as data."""
