@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from penstock.cli import app
-from penstock.cli import calibrate as command
+from penstock.cli.commands import calibrate as command
 from penstock.planning import machine
 from penstock.planning.calibration import Measured, calibrate, fit_weights, points, scan_limit
 from penstock.planning.costs import Costing, Visit

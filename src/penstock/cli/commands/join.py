@@ -1,29 +1,165 @@
-"""`penstock join` as typer sees it: its options."""
+"""`penstock join`: two files in, one out, with a progress bar and a summary."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
+from rich.console import Console
 
-from penstock.cli.join_command import JoinRequest, run_join
+from penstock.cli.join_files import Totals, join_files
 from penstock.cli.options import Indexes, Keys, Names, Times, Windows
 from penstock.cli.request import (
     either_side,
     job_streams,
+    late_path,
     memory_limits,
     paired_columns,
     with_indexes,
 )
-from penstock.cli.views.display import failures_shown
+from penstock.cli.side import Side
+from penstock.cli.sources import open_sources, warn_of_early_times
+from penstock.cli.views.display import consoles, failures_shown, lateness_text, say, short
+from penstock.cli.views.losses import loss_lines, warn_of_loss
+from penstock.cli.views.progress import file_progress
 from penstock.files.errors import CommandError
+from penstock.files.output import Output
 from penstock.jobs.job import Job
+from penstock.model.amount import amount
 from penstock.model.limits import POLICIES
 from penstock.runtime.late import KEPT_LATE_ROWS
+from penstock.runtime.metrics import Metrics
 
 __all__ = ["join"]
+
+
+@dataclass(frozen=True)
+class _JoinRequest:
+    """A job, and where what comes of it goes.
+
+    late: the file whose name, with a stream's put in, takes that stream's late rows.
+    """
+
+    job: Job
+    out: Path
+    late: Path | None
+    force: bool
+    quiet: bool
+
+
+def _join(request: _JoinRequest) -> int:
+    """Do it, say what it came to, and return how many rows came late."""
+    started = time.perf_counter()
+    job = request.job
+    query = job.query
+    outputs = _outputs(request)
+    sources = open_sources(job)
+    sides = [
+        Side(stream.name, stream.time, source, job.batch_rows)
+        for stream, source in zip(job.streams, sources, strict=True)
+    ]
+    out, err = consoles()
+    warn_of_early_times(err, job, sources)
+    with ExitStack() as stack:
+        files = [stack.enter_context(output) for output in outputs]
+        late = dict(zip([side.name for side in sides], files[1:], strict=False))
+        report = stack.enter_context(_progress(err, sides, request.quiet))
+        join = stack.enter_context(
+            query.start(
+                indexes=job.indexes,
+                schemas={side.name: side.source.schema for side in sides},
+                limits=job.limits,
+            )
+        )
+        totals = join_files(join, sides, files[0], late, report, job.limits is not None)
+        metrics = join.metrics
+    elapsed = time.perf_counter() - started
+    if not request.quiet:
+        lines = _summary(sides, totals, metrics, request.out)
+        lines += [] if job.limits is None else loss_lines(metrics)
+        lines.append(("peak live", amount(totals.peak_live, "tuple")))
+        speed = short(sum(side.rows for side in sides) / max(elapsed, 1e-9))
+        _show(out, [*lines, ("elapsed", f"{elapsed:.2f} s, {speed} rows/s")])
+    _warn_of_late(err, sides, {name: file.path for name, file in late.items()})
+    if job.limits is not None:
+        warn_of_loss(err, job.limits, metrics, sides, totals)
+    return sum(side.late for side in sides)
+
+
+def _outputs(request: _JoinRequest) -> list[Output]:
+    paths = [request.out]
+    if request.late is not None:
+        paths += [late_path(request.late, side.name) for side in request.job.streams]
+    taken = {side.path.resolve() for side in request.job.streams}
+    for path in paths:
+        if path.resolve() in taken:
+            raise CommandError(f"{str(path)!r} would be both read and written; name another file")
+        taken.add(path.resolve())
+    return [Output(path, request.force) for path in paths]
+
+
+@contextmanager
+def _progress(
+    console: Console, sides: Sequence[Side], quiet: bool
+) -> Iterator[Callable[[Totals], None]]:
+    started = time.perf_counter()
+    size = sum(side.source.size for side in sides)
+    # Scripts take what a join says on standard error for warnings.
+    with file_progress(console, size, quiet or not console.is_terminal) as update:
+
+        def report(totals: Totals) -> None:
+            seconds = max(time.perf_counter() - started, 1e-9)
+            update(
+                sum(side.source.size if side.ended else side.source.position() for side in sides),
+                f"{short(sum(side.rows for side in sides) / seconds)} rows/s "
+                f"{short(totals.results)} results",
+            )
+
+        yield report
+
+
+def _summary(
+    sides: Sequence[Side], totals: Totals, metrics: Metrics, out: Path
+) -> list[tuple[str, str]]:
+    """What came in, what was left out, and what came of it."""
+    lines = []
+    for side in sides:
+        left_out = metrics.streams[side.name].left_out
+        lines.append((side.name, f"{amount(side.rows, 'row')}, {side.late:,} late{left_out}"))
+    return [*lines, ("results", f"{amount(totals.results, 'row')} in {out}")]
+
+
+def _show(console: Console, lines: Sequence[tuple[str, str]]) -> None:
+    width = max(len(label) for label, _ in lines)
+    for label, text in lines:
+        say(console, f"{label:<{width}}  {text}")
+
+
+def _warn_of_late(console: Console, sides: Sequence[Side], kept: dict[str, Path]) -> None:
+    late = [side for side in sides if side.late]
+    if not late:
+        return
+    for side in late:
+        them = "it is" if side.late == 1 else "they are"
+        where = f"; {them} in {kept[side.name]}" if side.name in kept else ""
+        say(
+            console,
+            f"warning: {side.late:,} of {amount(side.rows, 'row')} of {side.source.path} came late "
+            f"and {'was' if side.late == 1 else 'were'} left out of the join{where}",
+            "bold yellow",
+        )
+    needed = lateness_text(max(side.disorder_us for side in sides))
+    say(
+        console,
+        f"warning: the rows are not in order of time; give --lateness '{needed}' to join them all",
+        "bold yellow",
+    )
+
 
 _LATE_EXIT_CODE: Final = 3
 # Options for one side, which are taken but not shown: those for all files say the same.
@@ -118,6 +254,6 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         ]
         limits = memory_limits(memory, shed, seed)
         job = Job(streams, limits=limits, batch_rows=batch_rows)
-        late_rows = run_join(JoinRequest(job, out, late, force, quiet))
+        late_rows = _join(_JoinRequest(job, out, late, force, quiet))
     if fail_late and late_rows:
         raise typer.Exit(_LATE_EXIT_CODE)
