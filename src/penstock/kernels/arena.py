@@ -39,12 +39,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.kernels.budget.records import BUDGET, SHARE, TABLE
+from penstock.kernels.budget.records import BUDGET, SHARE, TABLE, record
 from penstock.kernels.jit import asks_type, kernel
 from penstock.model.query import MAX_STREAMS
 
 __all__ = [
-    "CHECK", "DEAD", "DIRECTORY", "JOIN", "MATCHED", "MET", "MUTE", "PATH", "RANKS",
+    "CHECK", "DEAD", "DIRECTORY", "FRAME", "JOIN", "MATCHED", "MET", "MUTE", "PATH", "RANKS",
     "RANK_SHIFT", "RECORD", "STEP", "TREE", "UNPROBED", "WINDOW", "Flags", "Shape", "State",
     "Words", "has_budget", "header_bytes", "is_plain", "record_at", "view", "word_at",
 ]  # fmt: skip
@@ -63,17 +63,13 @@ RANK_SHIFT: Final = 5
 RANKS: Final = 1 << 26
 
 
-def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
-    return np.dtype((np.record, list(fields)))
-
-
 # Padding, here and below: descriptors fill whole cache lines.
-JOIN: Final = _record(
+JOIN: Final = record(
     ("streams", "i8"),
     ("watermark", "i8"),  # what both it and the current arrival have passed may expire
     *((f"spare{number}", "i8") for number in range(6)),
 )
-WINDOW: Final = _record(
+WINDOW: Final = record(
     ("length_us", "i8"),
     ("paths", "i8"),  # the first of its paths
     ("ring", "i8"),  # where the ring of its first path starts, in records of the arena
@@ -91,7 +87,7 @@ WINDOW: Final = _record(
     ("per_key", "i8"),  # whether these are counted for each key
     ("spare0", "i8"),
 )
-TREE: Final = _record(
+TREE: Final = record(
     ("nodes", "i8"),  # where its nodes start, in words of the arena
     ("node_room", "i8"),  # how many there is room for
     ("root", "i8"),  # -1 when it is empty
@@ -100,7 +96,7 @@ TREE: Final = _record(
     ("fresh", "i8"),  # nodes from this number on have never been used
     ("entries", "i8"),
 )
-PATH: Final = _record(
+PATH: Final = record(
     ("window", "i8"),  # whose
     ("kind", "i8"),  # which index, a kind of kernels.index
     ("ring", "i8"),  # where its ring starts, in records of the arena
@@ -112,14 +108,14 @@ PATH: Final = _record(
     ("spare0", "i8"),
     ("spare1", "i8"),
 )
-DIRECTORY: Final = _record(
+DIRECTORY: Final = record(
     ("start", "i8"),  # where its entries start, in words of the arena
     ("places", "i8"),  # its entries; 0 when no window is hashed by it
     ("filled", "i8"),  # entries in use, those of keys without live tuples included
     *((f"spare{number}", "i8") for number in range(5)),
 )
 # A step of a probe (model.steps). keyed: what is asked for is the first word of the arrival.
-STEP: Final = _record(
+STEP: Final = record(
     ("window", "i8"),
     ("path", "i8"),
     ("kind", "i8"),  # the index of the path, or a scan where nothing is asked for
@@ -130,7 +126,7 @@ STEP: Final = _record(
     ("spare0", "i8"),
 )
 # path: the word that is checked. source: of the word that it is checked by, a path.
-CHECK: Final = _record(
+CHECK: Final = record(
     ("path", "i8"),
     ("source", "i8"),
     ("op", "i8"),
@@ -138,9 +134,22 @@ CHECK: Final = _record(
     ("shift", "f8"),
     *((f"spare{number}", "i8") for number in range(3)),
 )
-RECORD: Final = _record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
+RECORD: Final = record(("ts", "i8"), ("key", "i8"), ("older", "i4"), ("marks", "i4"))
 
-_FRAME_WORDS: Final = 16  # two cache lines
+# What a probe remembers at a depth: the tuple that is chosen there, latest and ends of the
+# combination above it, the first tuple that was found, and what was asked for.
+FRAME: Final = record(
+    ("met", "i8"),
+    ("latest", "i8"),
+    ("ends", "i8"),
+    ("newest", "i8"),
+    ("low", "i8"),
+    ("high", "i8"),
+    ("entry", "i8"),
+    ("cursor", "i8"),  # the place of the chosen one in a tree
+    ("ghost", "i8"),  # 1 when it is a ghost
+    *((f"spare{number}", "i8") for number in range(7)),
+)
 
 
 class Shape(NamedTuple):
@@ -176,7 +185,7 @@ class State(NamedTuple):
     directories: Any
     steps: Any
     checks: Any
-    frames: Words
+    frames: Any
     records: Any
     words: Words
     halves: npt.NDArray[np.int32]
@@ -191,7 +200,6 @@ class State(NamedTuple):
 
 def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
     """What stands before the rings, in the order of `State`."""
-    frame = np.dtype((np.int64, _FRAME_WORDS))
     return [
         (JOIN, 1),
         (WINDOW, shape.windows),
@@ -199,7 +207,7 @@ def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
         (DIRECTORY, shape.directories),
         (STEP, shape.streams * MAX_STREAMS),
         (CHECK, shape.checks),
-        (frame, MAX_STREAMS),
+        (FRAME, MAX_STREAMS),
         (BUDGET, 1 if shape.tables else 0),
         (SHARE, shape.streams if shape.tables else 0),
         (TABLE, shape.tables),
@@ -216,7 +224,7 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
     views, begin = [], 0
     for part, count in _parts(shape):
         end = begin + count * part.itemsize
-        views.append(arena[begin:end].view(part.base))
+        views.append(arena[begin:end].view(part))
         begin = end
     join, windows, paths, directories, steps, checks, frames, budget, shares, tables = views
     # A whole number of records: rings start at such, what is behind them may not.
@@ -228,7 +236,7 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         directories,
         steps.reshape(shape.streams, MAX_STREAMS),
         checks,
-        frames.reshape(MAX_STREAMS, _FRAME_WORDS),
+        frames,
         whole.view(RECORD),
         arena.view(np.int64),
         arena.view(np.int32),

@@ -42,10 +42,8 @@ from typing import Any, Final
 
 from penstock.kernels import ring
 from penstock.kernels.arena import State, Words, has_budget, is_plain, record_at, word_at
-from penstock.kernels.budget import ages
+from penstock.kernels.budget import ages, hooks
 from penstock.kernels.budget.ghosts import charge
-from penstock.kernels.budget.serving import drop, has_place, is_counted, is_served, serve
-from penstock.kernels.budget.shed import admit, learn, pass_instant, prepare
 from penstock.kernels.budget.victims import AGE
 from penstock.kernels.index import indexes
 from penstock.kernels.index.bounds import LEAST, MISSING, bounds
@@ -73,18 +71,6 @@ INSTANT_OVER: Final = 4  # verify the candidates, then call again
 _AHEAD: Final = 6  # arrivals between the fetching of a directory entry and its use
 _NEAR: Final = 2  # between the fetching of the tuples that it leads to and theirs
 
-# A frame: the tuple chosen at a depth, latest and ends of the combination above it, the first
-# tuple that was found, what was asked for (low, high, entry), and the chosen one's place in a tree.
-_MET: Final = 0
-_LATEST: Final = 1
-_ENDS: Final = 2
-_NEWEST: Final = 3
-_LOW: Final = 4
-_HIGH: Final = 5
-_ENTRY: Final = 6
-_CURSOR: Final = 7
-_GHOST: Final = 8  # 1 when the chosen tuple is a ghost
-
 
 @kernel
 def _next_stream(state: State, ts: Words) -> int:
@@ -107,8 +93,8 @@ def _chosen(state: State, number: int, depth: int, path: int) -> Any:
     sequence = state.windows[number].head
     for above in range(depth):
         if state.steps[number, above].window == window:
-            sequence = state.frames[above, _MET]
-            if has_budget(state) and state.frames[above, _GHOST]:
+            sequence = state.frames[above].met
+            if has_budget(state) and state.frames[above].ghost:
                 path += state.budget[0].ghost_paths
     return word_at(state, path, sequence)
 
@@ -182,12 +168,12 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
                 return found
             depth -= 1
             frame = state.frames[depth]
-            met, latest, ends, newest = frame[_MET], frame[_LATEST], frame[_ENDS], frame[_NEWEST]
-            asked, cursor = (frame[_LOW], frame[_HIGH], frame[_ENTRY]), frame[_CURSOR]
+            met, latest, ends, newest = frame.met, frame.latest, frame.ends, frame.newest
+            asked, cursor = (frame.low, frame.high, frame.entry), frame.cursor
             step = state.steps[number, depth]
             window, path = state.windows[step.window], step.path
             if has_budget(state):
-                ghost = frame[_GHOST]
+                ghost = frame.ghost
                 ghosts -= ghost
                 if ghost:
                     window = state.windows[step.window + streams]
@@ -202,11 +188,11 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
             if fits and _passes(state, number, depth, met, ghost):
                 if depth < streams - 2:
                     frame = state.frames[depth]
-                    frame[_MET], frame[_LATEST], frame[_ENDS] = met, latest, ends
-                    frame[_NEWEST], frame[_CURSOR] = newest, cursor
-                    frame[_LOW], frame[_HIGH], frame[_ENTRY] = asked
+                    frame.met, frame.latest, frame.ends = met, latest, ends
+                    frame.newest, frame.cursor = newest, cursor
+                    frame.low, frame.high, frame.entry = asked
                     if has_budget(state):
-                        frame[_GHOST] = ghost
+                        frame.ghost = ghost
                         ghosts += ghost
                         ghost = 0
                     latest, ends = max(latest, met_ts), min(ends, met_ends)
@@ -222,7 +208,7 @@ def _probe(state: State, number: int, located: tuple[int, int], found: int, rows
                 rows[number, found] = own.head
                 rows[step.window, found] = met
                 for above in range(depth):
-                    rows[state.steps[number, above].window, found] = state.frames[above, _MET]
+                    rows[state.steps[number, above].window, found] = state.frames[above].met
                 rows[streams, found] = max(latest, met_ts)
                 if has_budget(state):
                     if ghost:
@@ -243,7 +229,7 @@ def _counted(state: State, number: int, rows: Words, found: int, lacks: int) -> 
     streams = state.join[0].streams
     if lacks > 0:
         for depth in range(streams - 2):
-            if state.frames[depth, _GHOST]:
+            if state.frames[depth].ghost:
                 above = state.steps[number, depth].window
                 rows[above, found] = ~rows[above, found]
     if state.budget[0].policy == AGE:
@@ -262,12 +248,23 @@ def _counted(state: State, number: int, rows: Words, found: int, lacks: int) -> 
 
 
 @kernel
-def _takes_back(state: State) -> bool:
-    """After a probe that found no room for its results: whether it has to be made again with the
-    sign turned round, for lost results have been counted; else the sign is right again."""
-    budget = state.budget[0]
-    budget.sign = -budget.sign
-    return budget.sign < 0.0
+def _prefetch(state: State, number: int, words: Any) -> None:
+    """Prefetch what arrivals to come of a stream will ask for."""
+    window = state.windows[number]
+    ahead = min(window.cursor + _AHEAD, window.end - 1)
+    indexes.prepare(state, window.paths, words[0, ahead])
+    near = min(window.cursor + _NEAR, window.end - 1)
+    indexes.prepare_chains(state, window.paths, words[0, near])
+    hooks.prefetch_for(state, number, words[0, ahead])
+
+
+@kernel
+def _expire(state: State, number: int, now: int) -> None:
+    """Drop from a stream's window, and from its ghosts, what has passed."""
+    passed = min(now, state.join[0].watermark)
+    ring.expire(state, number, passed)
+    if has_budget(state) and state.budget[0].ghost_paths > 0:
+        ring.expire(state, state.join[0].streams + number, passed)
 
 
 @kernel
@@ -283,60 +280,41 @@ def arrive(
     """
     found = 0
     while True:
+        # next
         number = _next_stream(state, ts)
-        if has_budget(state):
-            budget = state.budget[0]
-            now = budget.instant if number < 0 else ts[state.windows[number].cursor]
-            if number < 0 or now != budget.instant:
-                if budget.stops and found > 0:
-                    return found, INSTANT_OVER
-                if not pass_instant(state, now):
-                    return found, GHOSTS_FULL
+        status = hooks.before_instant(state, number, ts, found)
+        if status != hooks.GO_ON:
+            return found, INSTANT_OVER if status == hooks.VERIFY else GHOSTS_FULL
         if number < 0:
             return found, DONE
         if not indexes.has_room(state, number):
             return found, DIRECTORY_FULL
+        # place
+        _prefetch(state, number, words)
         window = state.windows[number]
-        ahead = min(window.cursor + _AHEAD, window.end - 1)
-        indexes.prepare(state, window.paths, words[0, ahead])
-        near = min(window.cursor + _NEAR, window.end - 1)
-        indexes.prepare_chains(state, window.paths, words[0, near])
-        if has_budget(state):
-            prepare(state, number, words[0, ahead])
-        now, key = ts[window.cursor], words[0, window.cursor]
-        ring.expire(state, number, min(now, state.join[0].watermark))
-        if has_budget(state) and state.budget[0].ghost_paths > 0:
-            ghosts = state.join[0].streams + number
-            ring.expire(state, ghosts, min(now, state.join[0].watermark))
-        ring.place(state, number, now, words, window.cursor)
-        entry = ring.MUTED
-        served, looks = True, True
-        if len(mute) == 0 or not mute[window.cursor]:
-            if has_budget(state):
-                served = is_served(state, number)
-                looks = served or is_counted(state, number)
-                state.budget[0].skips = not served
-                if not served and not has_place(state, number):
-                    return found, GHOSTS_FULL
-            entry = indexes.locate(state, window.paths, key)
-            now_found = _probe(state, number, (key, entry), found, rows) if looks else found
+        at = window.cursor
+        _expire(state, number, ts[at])
+        ring.place(state, number, ts[at], words, at)
+        # probe
+        is_mute = len(mute) > 0 and mute[at]
+        status = hooks.on_probe(state, number, is_mute)
+        if status == hooks.NO_ROOM:
+            return found, GHOSTS_FULL
+        key = words[0, at]
+        entry = ring.MUTED if is_mute else indexes.locate(state, window.paths, key)
+        if status == hooks.LOOKS:
+            now_found = _probe(state, number, (key, entry), found, rows)
             if now_found < 0:
-                if not has_budget(state) or not _takes_back(state):
-                    return found, OUTPUT_FULL
-                continue  # probe once more, to take back what was counted as lost
+                if hooks.takes_back(state):
+                    continue  # probe once more, to take back what was counted as lost
+                return found, OUTPUT_FULL
             found = now_found
-            if has_budget(state):
-                serve(state, number, served)
-        if has_budget(state):
-            learn(state, number, words, window.cursor)
-        if len(guests) > 0 and guests[window.cursor]:
+        hooks.after_probe(state, number, is_mute, words, at)
+        # enter
+        if len(guests) > 0 and guests[at]:
             ring.pass_by(state, number)
-        elif has_budget(state) and not served and state.budget[0].drops:
-            drop(state, number)
-        else:
+        elif not hooks.is_dropped(state, number):
             ring.append(state, number, entry)
-            if has_budget(state):
-                admit(state, number)
         window.cursor += 1
 
 
@@ -352,6 +330,4 @@ def refill(state: State, number: int, ts: Words, words: Any, mute: Any, begin: i
         if len(mute) == 0 or not mute[arrival]:
             entry = indexes.locate(state, paths, words[0, arrival])
         ring.append(state, number, entry)
-        if has_budget(state) and number < state.join[0].streams:
-            admit(state, number)
     return len(ts)

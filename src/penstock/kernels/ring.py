@@ -16,19 +16,16 @@ from typing import Any, Final
 
 from penstock.kernels.arena import (
     DEAD,
-    MATCHED,
-    MET,
     MUTE,
     RANK_SHIFT,
     RANKS,
     State,
     Words,
-    has_budget,
     is_plain,
     record_at,
     word_at,
 )
-from penstock.kernels.budget import losses, queue
+from penstock.kernels.budget.presence import on_enter, on_leave
 from penstock.kernels.index import indexes
 from penstock.kernels.jit import kernel
 from penstock.kernels.links import NOWHERE
@@ -111,6 +108,7 @@ def append(state: State, number: int, entry: int) -> None:
         window.live += 1
     else:
         window.expired += 1  # an older one of its key, wherever it is
+    on_enter(state, number)
     trim(state, number)
 
 
@@ -133,22 +131,11 @@ def _mark(state: State, number: int, sequence: int, mark: int) -> None:
 
 
 @kernel
-def _leave(state: State, number: int, sequence: int) -> None:
-    """What a budget has to know of a live tuple that goes."""
-    if not has_budget(state):
-        return
-    queue.leave(state, number, sequence)
-    record = record_at(state, number, sequence)
-    if record.marks & (MET | MATCHED) == MET and number < state.join[0].streams:
-        losses.count_met(state, record.key)
-
-
-@kernel
 def _count_out(state: State, number: int) -> None:
     """The oldest tuple, which is live, leaves."""
     window = state.windows[number]
     indexes.remove(state, number, window.tail)
-    _leave(state, number, window.tail)
+    on_leave(state, number, window.tail)
     window.live -= 1
     window.expired += 1
 
@@ -169,7 +156,7 @@ def trim(state: State, number: int) -> None:
 def bury(state: State, number: int, sequence: int) -> None:
     """Leave a hole where a live tuple was. O(1), and what its indexes need."""
     indexes.remove(state, number, sequence)
-    _leave(state, number, sequence)
+    on_leave(state, number, sequence)
     _mark(state, number, sequence, DEAD)
     state.windows[number].live -= 1
 

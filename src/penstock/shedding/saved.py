@@ -12,7 +12,7 @@ ghosts     of one stream: times, words, marks, notes, and the columns that were 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,16 @@ import pyarrow as pa
 from penstock.errors import SnapshotError
 from penstock.kernels.arena import Words
 from penstock.kernels.budget import ghosts
-from penstock.kernels.budget.records import AGES, GROUPS, LEVELS, NOTE_WORDS, QUEUE_WORDS
+from penstock.kernels.budget.records import (
+    AGES,
+    GROUPS,
+    LEVELS,
+    NOTE_WORDS,
+    QUEUE_WORDS,
+    SAVED_OF_BUDGET,
+    SAVED_OF_SHARE,
+    SAVED_OF_TABLE,
+)
 from penstock.kernels.stats import frequencies, sample
 from penstock.kernels.stats.tables import BY_KEY, BY_ORDER
 from penstock.shedding.sharing import portions
@@ -38,23 +47,12 @@ __all__ = [
     "save_ghosts",
 ]
 
-_OF_BUDGET: Final = (
-    "instant", "newest", "random", "sampling", "threshold", "uniform", "slope", "growth",
-    "grown_at", "arrivals", "learns", "certain", "credit", "credited_at", "began",
-)  # fmt: skip
-_OF_SHARE: Final = (
-    "shed", "lost", "numbered", "came", "arrived", "unprobed", "unprobed_lost",
-)  # fmt: skip
-_OF_TABLE: Final = (
-    "filled", "since", "total", "given", "met_new", "met_known", "waiting_new", "waiting_known",
-)  # fmt: skip
-
 
 def save(shedder: Shedder) -> dict[str, pa.Table]:
     """All that does not belong to one tuple."""
     state = shedder.windows.state
-    numbers: dict[str, Any] = {name: [state.budget[name][0]] for name in _OF_BUDGET}
-    numbers |= {name: [state.shares[name].tolist()] for name in (*_OF_SHARE, "rows")}
+    numbers: dict[str, Any] = {name: [state.budget[name][0]] for name in SAVED_OF_BUDGET}
+    numbers |= {name: [state.shares[name].tolist()] for name in (*SAVED_OF_SHARE, "rows")}
     numbers["looked"] = [shedder.losses.looks]
     saved = {"numbers": pa.table(numbers)}
     learned = [state.words[start : start + count] for start, count in _learned(shedder.windows)]
@@ -63,7 +61,7 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
     if shedder.windows.has_groups:
         start = int(state.budget["groups"][0])
         saved["groups"] = pa.table({"sums": state.floats[start : start + GROUPS]})
-    saved["totals"] = pa.table({name: state.tables[name] for name in _OF_TABLE})
+    saved["totals"] = pa.table({name: state.tables[name] for name in SAVED_OF_TABLE})
     counts: list[tuple[Words, Any, Any]] = []
     samples: list[tuple[Words, Words]] = []
     for path, table in enumerate(state.tables):
@@ -100,7 +98,7 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
         state.floats[start : start + GROUPS] = saved["groups"]["sums"].to_numpy()
     totals = saved["totals"].to_pydict()
     for path, table in enumerate(state.tables):
-        for name in ("total", "met_new", "met_known", "waiting_new", "waiting_known"):
+        for name in SAVED_OF_TABLE:
             table[name] = totals[name][path]
         if table.kind == BY_KEY and "counts" in saved and not table.given:
             rows = saved["counts"]["path"].to_numpy() == path
@@ -123,9 +121,9 @@ def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
     # What was counted by a sample stays an estimate, whatever looks from now on.
     if 0.0 < numbers.get("looked", 1.0) < 1.0:
         numbers["threshold"] = min(numbers["threshold"], numbers["looked"])
-    for name in _OF_BUDGET:
+    for name in SAVED_OF_BUDGET:
         state.budget[name] = numbers[name]
-    for name in _OF_SHARE:
+    for name in SAVED_OF_SHARE:
         state.shares[name] = numbers[name]
     state.budget["shrink"] = 1.0 / state.budget["growth"]
     state.budget["learns"] |= shedder.goes_by_worth

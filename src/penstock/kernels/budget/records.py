@@ -28,7 +28,8 @@ import numpy as np
 
 __all__ = [
     "AGES", "BUDGET", "BY_KEY", "BY_ORDER", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS",
-    "QUEUE_WORDS", "SHARE", "TABLE",
+    "QUEUE_WORDS", "SAVED_OF_BUDGET", "SAVED_OF_SHARE", "SAVED_OF_TABLE", "SHARE", "TABLE",
+    "record",
 ]  # fmt: skip
 
 LEVELS: Final = 1024
@@ -44,50 +45,60 @@ BY_KEY: Final = 1
 BY_ORDER: Final = 2
 
 
-def _record(*fields: tuple[Any, ...]) -> np.dtype[Any]:
-    return np.dtype((np.record, list(fields)))
+Fields = tuple[tuple[str, str] | tuple[str, str, str], ...]
+
+SAVED: Final = "saved"  # of a field that a snapshot has, and a join goes on from
 
 
-BUDGET: Final = _record(
+def record(*fields: tuple[str, ...]) -> np.dtype[Any]:
+    """The type of a record with these fields, of a name and a type each."""
+    return np.dtype((np.record, [field[:2] for field in fields]))
+
+
+def _saved(fields: Fields) -> tuple[str, ...]:
+    return tuple(field[0] for field in fields if SAVED in field[2:])
+
+
+_BUDGET_FIELDS: Final[Fields] = (
     ("policy", "i8"),  # a number of kernels.budget.victims
     ("fixed", "i8"),  # whether each stream has a share of its own
     ("rows", "i8"),  # how many tuples may be in all windows together
-    ("instant", "i8"),  # the time of the arrivals that are being worked on
-    ("newest", "i8"),  # the latest that there was
+    ("instant", "i8", SAVED),  # the time of the arrivals that are being worked on
+    ("newest", "i8", SAVED),  # the latest that there was
     ("ghost_paths", "i8"),  # how far behind a path that of its ghosts is; 0 without ghosts
     ("counts_only", "i8"),  # whether a lost result is one by its words alone
-    ("random", "u8"),  # from which victims are drawn
-    ("sampling", "u8"),  # from which samples of values are
-    ("threshold", "f8"),  # the least chance that a ghost has had; 1 when all were kept
-    ("uniform", "f8"),  # of the chance of a ghost, what all have alike
-    ("slope", "f8"),  # and what it grows by with the worth (kernels.budget.losses)
-    ("growth", "f8"),  # what an arrival counts now; one before counts the less, the older it is
+    ("random", "u8", SAVED),  # from which victims are drawn
+    ("sampling", "u8", SAVED),  # from which samples of values are
+    ("threshold", "f8", SAVED),  # the least chance that a ghost has had; 1 when all were kept
+    ("uniform", "f8", SAVED),  # of the chance of a ghost, what all have alike
+    ("slope", "f8", SAVED),  # and what it grows by with the worth (kernels.budget.losses)
+    ("growth", "f8", SAVED),  # what an arrival counts now; earlier ones count less
     ("shrink", "f8"),  # 1 over it
-    ("grown_at", "i8"),
+    ("grown_at", "i8", SAVED),
     ("half_life", "i8"),
     ("seed", "u8"),
     ("groups", "i8"),  # where the sums of lost results by group of keys start, in words
-    ("arrivals", "i8"),  # since ages were last looked at
+    ("arrivals", "i8", SAVED),  # since ages were last looked at
     ("stays", "i8"),  # whether it is learned how long tuples are kept
-    ("learns", "i8"),  # whether it is learned how often words come
+    ("learns", "i8", SAVED),  # whether it is learned how often words come
     ("sign", "f8"),  # -1 while lost results that were counted are taken back
     ("stops", "i8"),  # whether candidates are verified before an instant ends
     ("most_ghosts", "i8"),
-    ("certain", "f8"),  # lost results that are counted, not estimated from a sample
+    ("certain", "f8", SAVED),  # lost results that are counted, not estimated from a sample
     ("levelled", "i8"),  # how many had arrived when all were given levels anew
     ("service_rate", "f8"),  # tuples to be dealt with in a microsecond; 0 for all of them
-    ("credit", "f8"),  # how many may still be, and when that was last added to
-    ("credited_at", "i8"),
-    ("began", "i8"),  # when the first tuple came
+    ("credit", "f8", SAVED),  # how many may still be, and when that was last added to
+    ("credited_at", "i8", SAVED),
+    ("began", "i8", SAVED),  # when the first tuple came
     ("drops", "i8"),  # whether a tuple that is not dealt with is dropped
     ("is_new", "i8"),  # whether the key of the last arrival was not known
     ("skips", "i8"),  # whether the arrival that looks for partners should not
     ("looks", "f8"),  # the chance that results are counted which such a tuple loses; 0 for none
 )
-SHARE: Final = _record(
+_SHARE_FIELDS: Final[Fields] = (
     ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
-    ("shed", "i8"),  # tuples that were
-    ("lost", "f8"),  # results that were, for want of a tuple of this stream
+    ("shed", "i8", SAVED),  # tuples that were
+    ("lost", "f8", SAVED),  # results that were, for want of a tuple of this stream
     ("scale", "f8"),  # what a tuple is worth whose partners come once each
     ("entries", "i8"),  # where the entries of its tuples start, in words
     ("levels", "i8"),  # where the levels of its queue start, in words; 0 without
@@ -98,28 +109,34 @@ SHARE: Final = _record(
     ("noted", "i8"),  # the first ghost whose columns have not been written
     ("floor", "i8"),  # ghosts from here on must stay readable
     ("ages", "i8"),  # where what is learned of ages starts, in words
-    ("numbered", "i8"),  # the number of the next to come
+    ("numbered", "i8", SAVED),  # the number of the next to come
     ("laid", "i8"),  # ghosts that were laid before the first of this arena
-    ("came", "f8"),  # arrivals, as far as they count
-    ("arrived", "i8"),  # the number of arrivals
+    ("came", "f8", SAVED),  # arrivals, as far as they count
+    ("arrived", "i8", SAVED),  # the number of arrivals
     ("chance", "f8"),  # of an arrival to be dealt with
-    ("unprobed", "i8"),  # arrivals that did not look for partners
-    ("unprobed_lost", "f8"),  # results that were lost for it
+    ("unprobed", "i8", SAVED),  # arrivals that did not look for partners
+    ("unprobed_lost", "f8", SAVED),  # results that were lost for it
 )
-TABLE: Final = _record(
+_TABLE_FIELDS: Final[Fields] = (
     ("kind", "i8"),  # a kind of kernels.stats.tables
     ("start", "i8"),  # where it starts, in words
     ("places", "i8"),  # sets of keys, or values in a sample
     ("filled", "i8"),  # values in the sample
     ("ordered", "i8"),  # of these in order
     ("since", "i8"),  # values taken into the sample since they were put in order
-    ("total", "f8"),  # arrivals, as far as they count
+    ("total", "f8", SAVED),  # arrivals, as far as they count
     ("given", "i8"),  # whether the user has given frequencies
     # Of arrivals, what there was for them to meet: those whose key was not known, and the others.
-    ("met_new", "f8"),
-    ("met_known", "f8"),
+    ("met_new", "f8", SAVED),
+    ("met_known", "f8", SAVED),
     # Of the tuples that they could meet: how many had a key that was not known here, and the counts
     # of the keys of the others.
-    ("waiting_new", "f8"),
-    ("waiting_known", "f8"),
+    ("waiting_new", "f8", SAVED),
+    ("waiting_known", "f8", SAVED),
 )
+BUDGET: Final = record(*_BUDGET_FIELDS)
+SHARE: Final = record(*_SHARE_FIELDS)
+TABLE: Final = record(*_TABLE_FIELDS)
+SAVED_OF_BUDGET: Final = _saved(_BUDGET_FIELDS)
+SAVED_OF_SHARE: Final = _saved(_SHARE_FIELDS)
+SAVED_OF_TABLE: Final = _saved(_TABLE_FIELDS)

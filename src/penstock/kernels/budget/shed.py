@@ -12,16 +12,15 @@ from penstock.kernels import ring
 from penstock.kernels.arena import DEAD, MATCHED, MET, State, is_plain, record_at
 from penstock.kernels.budget import ages, queue
 from penstock.kernels.budget.ghosts import lay
-from penstock.kernels.budget.records import ENTRY_WORDS
 from penstock.kernels.budget.serving import earn
 from penstock.kernels.budget.victims import AGE, victim
-from penstock.kernels.budget.worth import first_level, level_now
+from penstock.kernels.budget.worth import level_now
 from penstock.kernels.index import indexes
 from penstock.kernels.jit import kernel
 from penstock.kernels.sentinels import BEGINNING
 from penstock.kernels.stats import tables
 
-__all__ = ["admit", "learn", "level_anew", "pass_instant", "prepare", "shed"]
+__all__ = ["learn", "level_anew", "pass_instant", "prepare", "shed"]
 
 
 @kernel
@@ -53,24 +52,6 @@ def learn(state: State, number: int, words: Any, at: int) -> None:
     window = state.windows[number]
     for word in range(window.words):
         tables.learn(state, window.paths + word, words[word, at])
-
-
-@kernel
-def admit(state: State, number: int) -> None:
-    """Give the newest tuple of a window its number, and its place among the others."""
-    share, window = state.shares[number], state.windows[number]
-    sequence = window.head - 1
-    state.words[share.entries + ENTRY_WORDS * (sequence & window.mask) + 1] = share.numbered
-    share.numbered += 1
-    if share.levels == 0:
-        return
-    level = 0
-    if state.budget[0].policy == AGE:
-        ts = record_at(state, number, sequence).ts
-        level = ages.stretch(state, number, ts, state.budget[0].instant)
-    else:
-        level = first_level(state, number, sequence)
-    queue.enter(state, number, sequence, level)
 
 
 @kernel

@@ -1,0 +1,47 @@
+"""What a budget notes when a tuple enters its window, and when it leaves: the hooks of the ring.
+
+`on_leave` is called wherever a live tuple goes, whether it has expired, was shed, has matched in a
+semi join or is one more than a window holds.
+"""
+
+from __future__ import annotations
+
+from penstock.kernels.arena import MATCHED, MET, State, has_budget, record_at
+from penstock.kernels.budget import ages, losses, queue
+from penstock.kernels.budget.records import ENTRY_WORDS
+from penstock.kernels.budget.victims import AGE
+from penstock.kernels.budget.worth import first_level
+from penstock.kernels.jit import kernel
+
+__all__ = ["on_enter", "on_leave"]
+
+
+@kernel
+def on_enter(state: State, number: int) -> None:
+    """Give the newest tuple of a window its number, and its place among the others."""
+    if not has_budget(state) or number >= state.join[0].streams:
+        return  # ghosts have a number already
+    share, window = state.shares[number], state.windows[number]
+    sequence = window.head - 1
+    state.words[share.entries + ENTRY_WORDS * (sequence & window.mask) + 1] = share.numbered
+    share.numbered += 1
+    if share.levels == 0:
+        return
+    level = 0
+    if state.budget[0].policy == AGE:
+        ts = record_at(state, number, sequence).ts
+        level = ages.stretch(state, number, ts, state.budget[0].instant)
+    else:
+        level = first_level(state, number, sequence)
+    queue.enter(state, number, sequence, level)
+
+
+@kernel
+def on_leave(state: State, number: int, sequence: int) -> None:
+    """Take a live tuple out of the queue; one of a semi join that has met ghosts only is lost."""
+    if not has_budget(state):
+        return
+    queue.leave(state, number, sequence)
+    record = record_at(state, number, sequence)
+    if record.marks & (MET | MATCHED) == MET and number < state.join[0].streams:
+        losses.count_met(state, record.key)
