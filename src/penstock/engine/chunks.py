@@ -8,20 +8,15 @@ a long batch needs no more memory for its windows than a short one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final
 
 import numpy as np
 
 from penstock.engine.arrivals import Arrivals
 
-__all__ = ["CHUNK_ROWS", "chunks"]
-
-CHUNK_ROWS: Final = 1 << 16
+__all__ = ["chunks"]
 
 
-def chunks(
-    batch: Mapping[int, Arrivals], limit: int = CHUNK_ROWS
-) -> Iterator[Mapping[int, Arrivals]]:
+def chunks(batch: Mapping[int, Arrivals], limit: int) -> Iterator[Mapping[int, Arrivals]]:
     """Cut a batch in time order; about `limit` rows of a stream at most in each piece."""
     if all(len(arrivals.ts) <= limit for arrivals in batch.values()):
         if batch:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, guests_of, muted
 from penstock.engine.candidates import Candidates
-from penstock.engine.chunks import CHUNK_ROWS, chunks
+from penstock.engine.chunks import chunks
 from penstock.engine.lost import are_lost, count_lost
 from penstock.engine.padding import padded
 from penstock.engine.result_values import ResultValues
@@ -46,6 +46,7 @@ from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.model.window import Window
 from penstock.shedding.shedder import Shedder
+from penstock.shedding.unlimited import Unlimited
 from penstock.windows import invariants
 from penstock.windows.allocator import Allocator, Heap
 from penstock.windows.payload.column import TooLong
@@ -74,7 +75,7 @@ class Driver:
     ) -> None:
         """keep_matched: in semi and anti joins, so that every tuple stays till its window ends."""
         self.windows = Windows(binding.query, plan, memory or Heap())
-        self.shedder: Shedder | None = None
+        self.shedder: Shedder | Unlimited = Unlimited(len(binding.query.streams))
         if plan.limits is not None:
             self.shedder = Shedder(binding.query, plan.limits, self.windows)
         self._values = ResultValues.of(binding.query, plan.limits)
@@ -95,8 +96,7 @@ class Driver:
         """Refuse columns that limits do not fit."""
         if self._values is not None:
             self._values.check(binding)
-        if self.shedder is not None:
-            self.shedder.check(binding)
+        self.shedder.check(binding)
 
     def bind(self, binding: Binding) -> None:
         """Use a binding that knows further streams."""
@@ -111,8 +111,7 @@ class Driver:
                 self.windows.payloads[stream] = Payload(
                     schema, kept, self.windows.size(stream), self.windows.memory
                 )
-        if self.shedder is not None:
-            self.shedder.bind(binding)
+        self.shedder.bind(binding)
 
     def run(
         self,
@@ -130,16 +129,14 @@ class Driver:
         self.windows.begin(watermark)
         for stream, arrivals in (alone or {}).items():
             self._give_out(self._padded(stream, arrivals.columns, arrivals.ts), results)
-        rows = CHUNK_ROWS if self.shedder is None else self.shedder.chunk_rows()
-        for number, chunk in enumerate(chunks(present, rows)):
+        for number, chunk in enumerate(chunks(present, self.shedder.chunk_rows())):
             passed = min(watermark, *(int(arrivals.ts[0]) for arrivals in chunk.values()))
             # Before room is made, which sweeps out what has been passed.
             self._let_go(passed, results)
             if number > 0:  # before the first, the last batch's end has seen to it
                 self._expire(passed)
             self._work(chunk, passed, results)
-            if self.shedder is not None:
-                self.shedder.keep_bytes(passed)
+            self.shedder.keep_bytes(passed)
         self._let_go(watermark, results)
         self._expire(watermark)
         self.windows.shrink()
@@ -214,20 +211,17 @@ class Driver:
         if self._arrive is None:
             self._arrive = entry_point(arrive, (self.windows.state, *line, self._rows))
         while True:
-            if self.shedder is not None:
-                self.shedder.ghosts.begin()
+            self.shedder.ghosts.begin()
             found, status = self._arrive(self.windows.state, *line, self._rows)
             if found:
                 self._take_out(self._rows[:, :found], results)
-            if self.shedder is not None:
-                self.shedder.ghosts.note()
+            self.shedder.ghosts.note()
             if status == DONE:
                 return
             if status == DIRECTORY_FULL:
                 self._let_go(passed, results)  # before what newer ones have outranked is buried
                 self.windows.make_index_room()
             elif status == GHOSTS_FULL:
-                assert self.shedder is not None, "only a budget makes ghosts"
                 self.shedder.ghosts.make(passed)
             elif status != OUTPUT_FULL:
                 continue
@@ -236,7 +230,7 @@ class Driver:
 
     def _take_out(self, rows: Words, results: list[pa.RecordBatch]) -> None:
         """Give out what has been found, and count what is lost."""
-        if self.shedder is None:
+        if self.shedder.limits is None:
             self._emit(Candidates(self.windows, self.binding, rows), results)
             return
         self.shedder.ghosts.note()  # ghosts of this very run may be among them
@@ -248,9 +242,8 @@ class Driver:
             count_lost(self.windows, self.binding, rows[:, lost])
 
     def _make_room(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
-        if self.shedder is not None:
-            self.shedder.allocate({s: each.ts for s, each in chunk.items()})
-            self.shedder.make_room({s: len(each.ts) for s, each in chunk.items()}, passed)
+        self.shedder.allocate({s: each.ts for s, each in chunk.items()})
+        self.shedder.make_room({s: len(each.ts) for s, each in chunk.items()}, passed)
         self._reserve(chunk, passed)
 
     def _reserve(self, chunk: Mapping[int, Arrivals], passed: int) -> None:
@@ -259,7 +252,7 @@ class Driver:
             payload = self.windows.payloads[stream]
             assert payload is not None, "a stream with arrivals is bound"
             payload.write(arrivals.columns, self.windows.head(stream))
-            if self._values is not None and self.shedder is not None:
+            if self._values is not None:
                 self.shedder.write_values(stream, self._values.of_tuples(stream, arrivals))
             self._unmatched.begin(self.windows, stream)
 

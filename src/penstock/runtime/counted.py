@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
-from penstock.shedding.ledger import Loss, loss_of
+from penstock.shedding.ledger import loss_of
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
@@ -17,7 +17,7 @@ def metrics_of(join: Join) -> Metrics:
     """The counters of this moment."""
     driver = join.driver
     shedder = driver.shedder
-    loss = Loss() if shedder is None else loss_of(shedder, driver.produced)
+    loss = loss_of(shedder, driver.produced)
     streams = {
         name: StreamMetrics(
             arrived=join.counts[number].arrived,
@@ -30,8 +30,8 @@ def metrics_of(join: Join) -> Metrics:
             live=driver.windows.live(number),
             expired=driver.windows.expired(number),
             watermark=shown_watermark(join.clock.watermarks[number]),
-            shed=0 if shedder is None else int(shedder.losses.shed[number]),
-            unprobed=0 if shedder is None else int(shedder.losses.unprobed[number]),
+            shed=int(shedder.losses.shed[number]),
+            unprobed=int(shedder.losses.unprobed[number]),
             lost=loss.by_stream[number] if loss.by_stream else 0,
         )
         for number, name in enumerate(join.query.names)
@@ -48,5 +48,5 @@ def metrics_of(join: Join) -> Metrics:
         lost=loss.lost,
         lost_interval=loss.interval,
         lost_by=Frozen(loss.by_reason),
-        ghosts=0 if shedder is None else shedder.ghosts.held,
+        ghosts=shedder.ghosts.held,
     )

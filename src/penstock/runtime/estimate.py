@@ -84,7 +84,7 @@ def estimate(
 def _part(join: Join) -> tuple[float, float]:
     """Which part of the exact answer came out, and the variance of it, relative to its square."""
     shedder, metrics = join.driver.shedder, join.metrics
-    if shedder is None:
+    if shedder.limits is None:
         return 1.0, 0.0
     limits = shedder.limits
     if metrics.unprobed and limits.drop == "probe":

@@ -201,7 +201,7 @@ class Join:
         another service rate; what is not given stays as it is."""
         self._must_be_open("limit")
         shedder = self.driver.shedder
-        if shedder is None:
+        if shedder.limits is None:
             raise PlanError(
                 "the join was started without limits, and has no order in which tuples could go; "
                 "start it with limits=, as large as you like"
@@ -251,13 +251,11 @@ class Join:
     @property
     def _late_room(self) -> int | None:
         """How many bytes the late rows of a stream may take; None for any."""
-        shedder = self.driver.shedder
-        room = None if shedder is None else shedder.late_bytes
+        room = self.driver.shedder.late_bytes
         return None if room is None else room // len(self.late_rows)
 
     def _count_late(self) -> None:
-        if self.driver.shedder is not None:
-            self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in self.late_rows)
+        self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in self.late_rows)
 
     @one_at_a_time
     def late(self) -> dict[str, pa.Table]:

@@ -97,7 +97,7 @@ def save(join: Join) -> bytes:
             sections[f"waiting {name}"] = pa.Table.from_batches(_waiting(waiting, kept), kept)
             sections[f"due {name}"] = pa.table({"ts": waiting.ts})
     shedder = join.driver.shedder
-    if shedder is not None:
+    if shedder.limits is not None:
         sections["limits"] = pa.table({"loss": [shedder.limits.loss]})
         sections |= {f"shed {part}": table for part, table in saved.save(shedder).items()}
         for stream, name in enumerate(join.query.names):
@@ -149,12 +149,12 @@ def load(join: Join, data: bytes) -> None:
             join.resize(name, window.as_py())
     _check_limits(join, sections)
     shedder = join.driver.shedder
-    if shedder is not None and "limits" in sections:
+    if shedder.limits is not None and "limits" in sections:
         parts = [name for name in sections if name.startswith("shed ")]
         saved.load(shedder, {name.removeprefix("shed "): sections[name] for name in parts})
     for stream in schemas:
         _fill(join, stream, sections)
-    if shedder is not None and "limits" in sections:
+    if shedder.limits is not None and "limits" in sections:
         saved.load_numbers(shedder, sections["shed numbers"])  # filling has counted on
     streams = sections["streams"].to_pydict()
     for stream, counts in enumerate(join.counts):
@@ -169,7 +169,7 @@ def load(join: Join, data: bytes) -> None:
     join.clock.restore(streams["watermark"], of_join["watermark"])
     join.finished = of_join["finished"]
     join.waiting.numbered = of_join["numbered"]
-    if shedder is not None:
+    if shedder.limits is not None:
         for stream in schemas:
             if f"ghosts {join.query.names[stream]}" in sections:
                 ghosts = sections[f"ghosts {join.query.names[stream]}"]
@@ -188,7 +188,7 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
         flags = None if matched is None else matched[done : done + len(arrivals)]
         join.driver.refill(stream, join.waiting.identified(binding, stream, arrivals), flags)
         done += len(arrivals)
-    if f"marks {name}" in sections and join.driver.shedder is not None:
+    if f"marks {name}" in sections and join.driver.shedder.limits is not None:
         windows, marks = join.driver.windows, sections[f"marks {name}"]
         windows.add_marks(stream, marks["marks"].to_numpy())
         live = windows.live_sequences(stream)
@@ -225,7 +225,7 @@ def _check_limits(join: Join, sections: dict[str, pa.Table]) -> None:
     if "limits" not in sections:
         return
     was = sections["limits"]["loss"][0].as_py()
-    if shedder is None:
+    if shedder.limits is None:
         raise SnapshotError(
             "the snapshot is of a join under limits, which has lost some of its tuples; "
             "restore it with limits="

@@ -9,6 +9,7 @@ from math import sqrt
 from typing import Final
 
 from penstock.shedding.shedder import Shedder
+from penstock.shedding.unlimited import Unlimited
 
 __all__ = ["EARLIER_SHED", "NOT_PROBED", "Loss", "interval_of", "loss_of"]
 
@@ -31,8 +32,10 @@ class Loss:
     by_reason: Mapping[str, int] = field(default_factory=dict)
 
 
-def loss_of(shedder: Shedder, produced: int) -> Loss:
+def loss_of(shedder: Shedder | Unlimited, produced: int) -> Loss:
     """What has been lost so far. produced: how many results came out."""
+    if shedder.limits is None:
+        return Loss()
     if shedder.limits.loss == "off":
         return Loss(None)
     losses = shedder.losses

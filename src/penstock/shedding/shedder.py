@@ -30,6 +30,7 @@ from penstock.shedding.losses import Losses
 from penstock.shedding.scales import half_life_of, scales_of
 from penstock.shedding.service import Service
 from penstock.shedding.sharing import portions
+from penstock.shedding.unlimited import MOST_CHUNK_ROWS
 from penstock.windows.windows import Windows
 
 __all__ = ["Shedder"]
@@ -39,7 +40,6 @@ _LEAST_LEVELLED: Final = 256  # arrivals
 _LEAST_CHUNK: Final = 1024  # a smaller one costs more around the loop than in it
 _LEAST_BYTE_CHUNK: Final = 16  # of a limit in bytes, for which a few wide tuples are much
 _LEVELLED: Final = 1  # times as many as there are have come before all get levels anew
-_MOST_CHUNK: Final = 1 << 16
 _LATE_PART: Final = 8  # of a limit in bytes, the most for late rows
 
 
@@ -150,11 +150,11 @@ class Shedder:
         """How many rows of a stream are worked on at once."""
         memory = self.limits.memory
         if not memory.is_limited:
-            return _MOST_CHUNK
+            return MOST_CHUNK_ROWS
         if memory.rows is not None:
-            return min(max(memory.rows // 2, _LEAST_CHUNK), _MOST_CHUNK)
+            return min(max(memory.rows // 2, _LEAST_CHUNK), MOST_CHUNK_ROWS)
         row = self.windows.footprint.bytes_per_row
-        return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), _MOST_CHUNK))
+        return int(min(max(memory.bytes // (32 * row), _LEAST_BYTE_CHUNK), MOST_CHUNK_ROWS))
 
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
         """Write what tuples are worth that will be the next in a window's ring."""

@@ -55,7 +55,7 @@ def is_unprobed(join: Join, stream: int, index: int) -> bool:
 def may_be_forgotten(join: Join, stream: int) -> bool:
     """Whether a tuple may have been shed and have left no ghost."""
     shedder = join.driver.shedder
-    if shedder is None or not shedder.losses.shed[stream]:
+    if shedder.limits is None or not shedder.losses.shed[stream]:
         return False
     return not shedder.windows.has_ghosts or shedder.losses.variance is not None
 
@@ -74,7 +74,7 @@ def shed_of(join: Join, stream: int, ts: int, row: Mapping[str, pa.Array]) -> Sh
     """What is known of a tuple that was shed; None if it has no ghost."""
     shedder, binding = join.driver.shedder, join.driver.binding
     schema = binding.schemas[stream]
-    if shedder is None or schema is None or not shedder.windows.has_ghosts:
+    if shedder.limits is None or schema is None or not shedder.windows.has_ghosts:
         return None
     ghosts = save_ghosts(shedder, stream)
     same = ghosts["ts"].to_numpy() == ts

@@ -157,7 +157,7 @@ class Bucket:
         held = windows.state_bytes + windows.payload_bytes
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
         step = BucketStep(results, late_rows, manifest, live, held, rebuilt)
-        if engine.driver.shedder is not None:
+        if engine.driver.shedder.limits is not None:
             step = _with_losses(step, was, engine.driver.shedder)
         self._hot.publish(bucket, manifest.token, engine)
         return step

@@ -108,7 +108,7 @@ class Segments:
         matched = read_flags(self._manifest.matched[stream], count) if count else np.array([])
         for part in parts:
             flags, matched = matched[: len(part)], matched[len(part) :]
-            if len(part) and engine.driver.shedder is None:
+            if len(part) and engine.driver.shedder.limits is None:
                 engine.driver.refill(stream, part, flags)
             elif len(part):  # what has come out is not kept under limits
                 engine.driver.refill(stream, part.take(np.flatnonzero(~flags)))

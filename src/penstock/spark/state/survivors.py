@@ -256,7 +256,7 @@ class Survivors:
 
 
 def _shedder(engine: BucketEngine) -> Shedder:
-    assert engine.driver.shedder is not None, "asked for under limits only"
+    assert engine.driver.shedder.limits is not None, "asked for under limits only"
     return engine.driver.shedder
 
 
