@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from penstock.runtime.metrics import Frozen, Metrics, StreamMetrics, shown_watermark
@@ -20,13 +21,8 @@ def metrics_of(join: Join) -> Metrics:
     loss = loss_of(shedder, driver.produced)
     streams = {
         name: StreamMetrics(
-            arrived=join.counts[number].arrived,
-            keyless=join.counts[number].keyless,
-            filtered=join.counts[number].filtered,
+            **asdict(join.counts[number]),
             waiting=join.waiting.rows(number),
-            late=join.counts[number].late,
-            late_forgotten=join.counts[number].late_forgotten,
-            jumps=join.counts[number].jumps,
             live=driver.windows.live(number),
             expired=driver.windows.expired(number),
             watermark=shown_watermark(join.clock.watermarks[number]),

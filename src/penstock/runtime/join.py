@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
 from types import TracebackType
@@ -27,6 +27,7 @@ from penstock.errors import InputError, PlanError, SchemaError, StateError
 from penstock.kernels.jit import announce_compilation
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
+from penstock.model.counters import StreamCounts
 from penstock.model.limits import Memory, parse_memory
 from penstock.model.plan import Plan, check_limits
 from penstock.model.query import Query
@@ -45,19 +46,6 @@ __all__ = ["Join"]
 
 
 _Brought = TypeVar("_Brought")
-
-
-@dataclass
-class Counts:
-    """What has come of a stream: all tuples, those without a key, those that were filtered
-    out, late ones, late ones that nobody fetched, and those beyond `max_jump`."""
-
-    arrived: int = 0
-    keyless: int = 0
-    filtered: int = 0
-    late: int = 0
-    late_forgotten: int = 0
-    jumps: int = 0
 
 
 class Join:
@@ -103,7 +91,7 @@ class Join:
         self.clock = Clock(query, clock or time.monotonic)
         self._wall_clock = clock or time.time
         self.late_rows = [LateRows() for _ in query.streams]
-        self.counts = [Counts() for _ in query.streams]
+        self.counts = [StreamCounts() for _ in query.streams]
         self.recent = [Recent() for _ in query.streams]
         self.finished = False
         self._closed = False

@@ -36,6 +36,7 @@ from penstock.errors import SnapshotError
 from penstock.kernels import matches
 from penstock.kernels.arena import Flags, Words
 from penstock.model.binding import Binding
+from penstock.model.counters import columns_of, restored
 from penstock.model.description import difference
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
@@ -68,12 +69,7 @@ def save(join: Join) -> bytes:
                 "name": list(join.query.names),
                 "window": [str(window) for window in join.query.windows],
                 "watermark": join.clock.watermarks,
-                "arrived": [each.arrived for each in join.counts],
-                "keyless": [each.keyless for each in join.counts],
-                "filtered": [each.filtered for each in join.counts],
-                "late": [each.late for each in join.counts],
-                "late_forgotten": [each.late_forgotten for each in join.counts],
-                "jumps": [each.jumps for each in join.counts],
+                **columns_of(join.counts),
                 "expired": [windows.expired(stream) for stream in range(len(join.counts))],
             }
         ),
@@ -158,12 +154,9 @@ def load(join: Join, data: bytes) -> None:
         saved.load_numbers(shedder, sections["shed numbers"])  # filling has counted on
     streams = sections["streams"].to_pydict()
     for stream, counts in enumerate(join.counts):
-        counts.arrived = streams["arrived"][stream]
-        counts.keyless = streams["keyless"][stream]
-        counts.filtered = streams["filtered"][stream]
-        counts.late = streams["late"][stream]
-        counts.late_forgotten += streams["late_forgotten"][stream]  # there may be less room now
-        counts.jumps = streams["jumps"][stream]
+        forgotten = counts.late_forgotten  # there may be less room for late rows now
+        join.counts[stream] = restored(streams, stream)
+        join.counts[stream].late_forgotten += forgotten
     of_join = sections["join"].to_pylist()[0]
     join.driver.restore(of_join["produced"], streams["expired"])
     join.clock.restore(streams["watermark"], of_join["watermark"])

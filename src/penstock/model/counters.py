@@ -1,0 +1,40 @@
+"""Counters: what a join counts, declared once.
+
+What is saved of them, carried over and shown goes by these fields: another counter is a field here
+and the place that counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = ["StreamCounts", "columns_of", "restored"]
+
+
+@dataclass
+class StreamCounts:
+    """What has come of a stream: all tuples, those without a key, those that were filtered
+    out, late ones, late ones that nobody fetched, and those beyond `max_jump`."""
+
+    arrived: int = 0
+    keyless: int = 0
+    filtered: int = 0
+    late: int = 0
+    late_forgotten: int = 0
+    jumps: int = 0
+
+
+def columns_of(counts: Sequence[StreamCounts]) -> dict[str, list[int]]:
+    """The counters of all streams, by name."""
+    return {
+        field.name: [getattr(each, field.name) for each in counts] for field in fields(StreamCounts)
+    }
+
+
+def restored(columns: Mapping[str, Sequence[Any]], stream: int) -> StreamCounts:
+    """The counters of a stream, from those of all."""
+    return StreamCounts(
+        **{field.name: columns[field.name][stream] for field in fields(StreamCounts)}
+    )
