@@ -305,7 +305,7 @@ class Driver:
         are_first = np.empty(len(held), np.bool_)
         sequences = _of_one_type(held.sequences(left))
         matches.first_matches(self.windows.state, left, sequences, self._bury, are_first)
-        return held.chosen(are_first if query.how == "semi" else np.zeros_like(are_first))
+        return held.chosen(are_first if query.is_semi else np.zeros_like(are_first))
 
     def _append(self, held: Candidates, results: list[pa.RecordBatch]) -> None:
         if not len(held):

@@ -44,7 +44,7 @@ def count_lost(windows: Windows, binding: Binding, rows: Words) -> None:
             # As they were found: a ghost has a negative sign.
             signed = np.where(pattern[:, None], ~held[:-1], held[:-1]) + skipped[:, None]
             signed = np.ascontiguousarray(signed)
-            if binding.query.how == "semi":
+            if binding.query.is_semi:
                 ghosts.meet_all(windows.state, signed)
             else:
                 ghosts.charge_all(windows.state, signed)

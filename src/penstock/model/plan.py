@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.errors import PlanError
 from penstock.model.access import Equal, Word
@@ -20,13 +20,28 @@ from penstock.model.query import Query
 from penstock.model.steps import Step, linked_order, steps_of
 
 __all__ = [
-    "DEFAULT_BUCKETS", "INDEX_NAMES", "TREES", "Index", "Indexes", "Plan", "check_limits",
-    "parse_index",
+    "INDEXES", "Index", "IndexKind", "Indexes", "Plan", "check_limits", "parse_index",
 ]  # fmt: skip
 
-TREES: Final = ("bplus_tree", "t_tree")
-INDEX_NAMES: Final = ("hash", "buckets", *TREES, "scan")
-DEFAULT_BUCKETS: Final = 1024
+
+class IndexKind(NamedTuple):
+    """What an index can do. ranges: whether it finds ranges of values as well as keys. tree:
+    whether it has nodes. buckets: how many it has if none are given; 0 for one without."""
+
+    ranges: bool = False
+    tree: bool = False
+    buckets: int = 0
+
+
+INDEXES: Final[dict[str, IndexKind]] = {
+    "hash": IndexKind(),
+    "buckets": IndexKind(buckets=1024),
+    "bplus_tree": IndexKind(ranges=True, tree=True),
+    "t_tree": IndexKind(ranges=True, tree=True),
+    "scan": IndexKind(ranges=True),
+}
+_NAMES: Final = tuple(INDEXES)
+_RANGES: Final = tuple(name for name, kind in INDEXES.items() if kind.ranges)
 _MAX_BUCKETS: Final = 1 << 28
 _INDEX_TEXT: Final = re.compile(r"(\w+)(?:\((\d+)\))?")
 
@@ -45,34 +60,40 @@ class Index:
     buckets: int = 0
 
     def __post_init__(self) -> None:
-        if self.name not in INDEX_NAMES:
-            raise PlanError(f"no index is called {self.name!r}; choose from {INDEX_NAMES}")
-        if self.name == "buckets" and not 1 <= self.buckets <= _MAX_BUCKETS:
+        if self.name not in INDEXES:
+            raise PlanError(f"no index is called {self.name!r}; choose from {_NAMES}")
+        if self.kind.buckets and not 1 <= self.buckets <= _MAX_BUCKETS:
             raise PlanError(
                 f"an index of buckets needs 1 to {_MAX_BUCKETS:,} of them, got {self.buckets}"
             )
-        if self.name != "buckets" and self.buckets:
+        if not self.kind.buckets and self.buckets:
             raise PlanError(f"index {self.name!r} takes no number of buckets, got {self.buckets}")
 
     def __str__(self) -> str:
         return f"{self.name}({self.buckets})" if self.buckets else self.name
 
+    @property
+    def kind(self) -> IndexKind:
+        """What it can do."""
+        return INDEXES[self.name]
+
     def serves(self, word: Word) -> bool:
         """Whether what is asked of a word can be found by it."""
-        return isinstance(word, Equal) or self.name in (*TREES, "scan")
+        return isinstance(word, Equal) or self.kind.ranges
 
 
 def parse_index(value: str | Index) -> Index:
-    """An index from its text: one of INDEX_NAMES, or 'buckets(4096)'."""
+    """An index from its text: one of INDEXES, or 'buckets(4096)'."""
     if isinstance(value, Index):
         return value
     match = _INDEX_TEXT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise PlanError(
-            f"cannot read an index from {value!r}; write one of {INDEX_NAMES}, or 'buckets(4096)'"
+            f"cannot read an index from {value!r}; write one of {_NAMES}, or 'buckets(4096)'"
         )
     name, count = match.groups()
-    return Index(name, int(count) if count else DEFAULT_BUCKETS if name == "buckets" else 0)
+    usual = INDEXES[name].buckets if name in INDEXES else 0
+    return Index(name, int(count) if count else usual)
 
 
 Indexes = str | Index | Mapping[str, str | Index | Sequence[str | Index]]
@@ -94,9 +115,7 @@ class Plan:
     @property
     def is_plain(self) -> bool:
         """Whether each window has one path, without a tree, and is probed by the key alone."""
-        return all(
-            len(paths) == 1 and paths[0].name not in TREES for paths in self.indexes
-        ) and all(
+        return all(len(paths) == 1 and not paths[0].kind.tree for paths in self.indexes) and all(
             step.asks_for_key_of(origin)
             for origin, steps in enumerate(self.steps)
             for step in steps
@@ -240,6 +259,6 @@ def _indexes(query: Query, window: int, given: Any) -> list[Index]:
         if not index.serves(word):
             raise PlanError(
                 f"an index of {index.name!r} finds columns that are equal, and window {name!r} is "
-                f"found by the order of values; use one of {(*TREES, 'scan')}"
+                f"found by the order of values; use one of {_RANGES}"
             )
     return listed

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 from penstock.errors import QueryError
 from penstock.model.access import Access, access_paths
 from penstock.model.duration import Duration, signed_us
+from penstock.model.join_type import JOIN_TYPES, JoinType
 from penstock.model.predicates.column_name import split_name
 from penstock.model.predicates.key_terms import divided, keys_of
 from penstock.model.predicates.predicate import Predicate
@@ -33,12 +34,6 @@ from penstock.model.window import (
 __all__ = ["MAX_STREAMS", "Columns", "Query"]
 
 MAX_STREAMS: Final = 16
-
-# How streams are joined, and which of two give out what matches nothing.
-_HOW: Final[dict[str, tuple[int, ...]]] = {
-    "inner": (), "left": (0,), "right": (1,), "full": (0, 1), "semi": (), "anti": (0,),
-}  # fmt: skip
-_LEFT_ONLY: Final = ("semi", "anti")
 
 Columns = str | Sequence[str]
 
@@ -135,20 +130,30 @@ class Query:
         """By what the tuples of its windows can be found."""
         return access_paths(self.keys, self.residuals)
 
+    @property
+    def join_type(self) -> JoinType:
+        """What comes out of it."""
+        return JOIN_TYPES[self.how]
+
+    @property
+    def is_semi(self) -> bool:
+        """Whether tuples of the left come out with their first match, and are then done."""
+        return self.join_type.left_only and self.join_type.matches
+
     @cached_property
     def preserved(self) -> tuple[int, ...]:
         """The streams whose tuples come out when they match nothing."""
-        return _HOW[self.how]
+        return self.join_type.preserved
 
     @cached_property
     def given_out(self) -> tuple[int, ...]:
         """The streams whose columns come out."""
-        return (0,) if self.how in _LEFT_ONLY else tuple(range(len(self.streams)))
+        return (0,) if self.join_type.left_only else tuple(range(len(self.streams)))
 
     @cached_property
     def marked(self) -> tuple[int, ...]:
         """The streams of which it must be known which tuples have matched."""
-        return (0,) if self.how in _LEFT_ONLY else self.preserved
+        return (0,) if self.join_type.left_only else self.preserved
 
     @cached_property
     def counts(self) -> bool:
@@ -217,8 +222,8 @@ def _check_key(query: Query) -> None:
 
 
 def _check_how(how: Any, names: Sequence[str]) -> None:
-    if not isinstance(how, str) or how not in _HOW:
-        raise QueryError(f"how must be one of {_list(list(_HOW))}, got {how!r}")
+    if not isinstance(how, str) or how not in JOIN_TYPES:
+        raise QueryError(f"how must be one of {_list(list(JOIN_TYPES))}, got {how!r}")
     if how != "inner" and len(names) != 2:
         raise QueryError(
             f"how={how!r} is for joins of two streams, got {len(names)}; join two of them "

@@ -8,7 +8,7 @@ so one of zero length meets only its own instant. What a window has to say besid
     begin_us  nothing before this time is ever in it
 
 Window text is read here and nowhere else: a further kind is one more class and one more row of
-`_FORMS`.
+`WINDOWS`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,18 @@ from penstock.errors import QueryError
 from penstock.model.duration import Duration, duration_us, format_us
 
 __all__ = [
-    "ALWAYS", "FOREVER", "ArrivalWindow", "BoundWindow", "RowWindow", "SinceWindow", "TimeWindow",
-    "TumblingWindow", "UnboundedWindow", "Window", "parse_window",
+    "ALWAYS",
+    "FOREVER",
+    "WINDOWS",
+    "ArrivalWindow",
+    "BoundWindow",
+    "RowWindow",
+    "SinceWindow",
+    "TimeWindow",
+    "TumblingWindow",
+    "UnboundedWindow",
+    "Window",
+    "parse_window",
 ]  # fmt: skip
 
 # Beyond every time and length, and far enough from overflow to be added to a time.
@@ -231,7 +241,7 @@ def _instant_us(text: str, what: str) -> int:
 
 
 # How windows are written; what matches none of these is a length of time.
-_FORMS: Final[tuple[tuple[str, Callable[[re.Match[str], str], Window]], ...]] = (
+WINDOWS: Final[tuple[tuple[str, Callable[[re.Match[str], str], Window]], ...]] = (
     (r"unbounded", lambda match, what: UnboundedWindow()),
     (r"(\d[\d_,]*)\s+rows?", lambda match, what: RowWindow(_count(match[1]))),
     (r"(\d[\d_,]*)\s+rows?\s+per\s+key", lambda match, what: RowWindow(_count(match[1]), True)),
@@ -246,7 +256,7 @@ def parse_window(value: Window | Duration, what: str) -> Window:
     if isinstance(value, Window):
         return value
     if isinstance(value, str):
-        for form, make in _FORMS:
+        for form, make in WINDOWS:
             match = re.fullmatch(form, value.strip(), re.IGNORECASE)
             if match:
                 return make(match, what)

@@ -34,6 +34,7 @@ from math import ceil, inf, isfinite, log2
 from typing import Any, Final
 
 from penstock.errors import PlanError
+from penstock.model.plan import INDEXES
 from penstock.planning.weights import STRUCTURES
 
 __all__ = [
@@ -45,7 +46,6 @@ MODELS: Final = ("kang2003", "kang2002", "penstock")
 EXPIRE_MODES: Final = ("eager", "on_probe", "periodic")
 NODE_ENTRIES: Final = 125  # of a node of the trees of penstock.kernels
 
-_TREES: Final = ("bplus_tree", "t_tree")
 _EIGHT: Final = 8
 _DIGITS: Final = 9  # rate times time is seldom whole where it should be
 
@@ -93,7 +93,7 @@ class Structure:
     @property
     def is_tree(self) -> bool:
         """Whether tuples are found from a root."""
-        return self.index in _TREES
+        return INDEXES[self.index].tree
 
     @property
     def buckets(self) -> float:

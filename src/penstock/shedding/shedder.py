@@ -52,7 +52,7 @@ class Shedder:
         self.windows = windows
         self.ghosts = GhostRoom(limits, windows)
         self.service = Service(limits, windows)
-        self.losses = Losses(windows, is_semi=query.how == "semi")
+        self.losses = Losses(windows, is_semi=query.is_semi)
         self._streams = len(query.streams)
         self._parts = limits.parts(query.names) or [1.0] * self._streams
         self._binding: Binding | None = None
@@ -66,7 +66,7 @@ class Shedder:
         budget.threshold = budget.uniform = budget.growth = budget.shrink = budget.sign = 1.0
         budget.grown_at = budget.instant = budget.newest = BEGINNING
         budget.stays = limits.memory.is_limited and limits.shed == "expected_life"
-        budget.stops = query.how == "semi"
+        budget.stops = query.is_semi
         budget.learns = self.goes_by_worth
         self._measure_windows()
         self._set_rows(limits.memory)

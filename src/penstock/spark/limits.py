@@ -23,7 +23,7 @@ def check_limits(
             "limits= is for streaming DataFrames: a batch one has no progress that could tell what "
             "is lost; leave limits= out"
         )
-    if history and binding.query.how == "semi":
+    if history and binding.query.is_semi:
         raise InputError(
             "a semi join under limits cannot begin with a history: which rows of it have matched "
             "is not known once others are dropped; leave initial= or limits= out"
