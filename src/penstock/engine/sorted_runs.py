@@ -19,29 +19,29 @@ from penstock.kernels.arena import Words
 __all__ = ["SortedRuns"]
 
 
-class _Run(NamedTuple):
+class _SortedRun(NamedTuple):
     """Tuples in order of time. held: how many their buffers hold, with those that have left."""
 
     tuples: Arrivals
     held: int
 
     @classmethod
-    def of(cls, tuples: Arrivals) -> _Run:
+    def of(cls, tuples: Arrivals) -> _SortedRun:
         return cls(tuples, len(tuples))
 
-    def without_first(self, count: int) -> _Run:
+    def without_first(self, count: int) -> _SortedRun:
         """The rest, copied when more than half of what its buffers hold has left."""
         rest = self.tuples.slice(count, len(self.tuples))
         if 2 * len(rest) >= self.held:
-            return _Run(rest, self.held)
-        return _Run.of(rest.take(np.arange(len(rest))))
+            return _SortedRun(rest, self.held)
+        return _SortedRun.of(rest.take(np.arange(len(rest))))
 
 
 class SortedRuns:
     """rows: how many tuples there are. keyed: how many of them have a key."""
 
     def __init__(self) -> None:
-        self._runs: list[_Run] = []
+        self._runs: list[_SortedRun] = []
         self.rows = 0
         self.keyed = 0
 
@@ -50,13 +50,13 @@ class SortedRuns:
         if not len(arrivals):
             return
         self._count(arrivals, 1)
-        self._runs.append(_Run.of(arrivals.in_time_order()))
+        self._runs.append(_SortedRun.of(arrivals.in_time_order()))
         while len(self._runs) > 1 and self._is_short(-2):
             try:
                 merged = self._merged(self._runs[-2:])
             except pa.ArrowInvalid:  # more than one array of some type can hold
                 return
-            self._runs[-2:] = [_Run.of(merged)]
+            self._runs[-2:] = [_SortedRun.of(merged)]
 
     def _is_short(self, at: int) -> bool:
         return len(self._runs[at].tuples) <= 2 * len(self._runs[at + 1].tuples)
@@ -75,7 +75,7 @@ class SortedRuns:
         if not self._runs:
             return None
         if len(self._runs) > 1:
-            self._runs = [_Run.of(self._merged(self._runs))]
+            self._runs = [_SortedRun.of(self._merged(self._runs))]
         return self._runs[0].tuples
 
     def take_before(self, ts: int) -> Arrivals | None:
@@ -87,7 +87,7 @@ class SortedRuns:
         for run in self._runs:
             end = int(np.searchsorted(run.tuples.ts, ts))
             if end:
-                taken.append(_Run.of(run.tuples.slice(0, end)))
+                taken.append(_SortedRun.of(run.tuples.slice(0, end)))
             if end < len(run.tuples):
                 left.append(run.without_first(end) if end else run)
         if not taken:
@@ -103,7 +103,7 @@ class SortedRuns:
         self.keyed += sign * (len(arrivals) - mute)
 
     @staticmethod
-    def _merged(runs: list[_Run]) -> Arrivals:
+    def _merged(runs: list[_SortedRun]) -> Arrivals:
         if len(runs) == 1:
             return runs[0].tuples
         return Arrivals.concatenated([run.tuples for run in runs]).in_time_order()

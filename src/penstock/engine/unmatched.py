@@ -29,7 +29,7 @@ __all__ = ["Unmatched"]
 
 
 @dataclass(order=True)
-class _Run:
+class _UnmatchedRun:
     """Tuples from `begin` to before `stop`. ends: the end of the first. newest: the last ts."""
 
     ends: int
@@ -43,8 +43,8 @@ class Unmatched:
 
     def __init__(self, query: Query) -> None:
         self._streams = query.preserved
-        self._runs: dict[int, list[_Run]] = {stream: [] for stream in self._streams}
-        self._newest: dict[int, _Run | None] = dict.fromkeys(self._streams)
+        self._runs: dict[int, list[_UnmatchedRun]] = {stream: [] for stream in self._streams}
+        self._newest: dict[int, _UnmatchedRun | None] = dict.fromkeys(self._streams)
         self._arriving = dict.fromkeys(self._streams, 0)  # the first tuple of the chunk
         self._noted = dict.fromkeys(self._streams, 0)  # the first tuple that is in no run yet
         # What is below has matched or come out, and its room may be in use again.
@@ -124,7 +124,7 @@ class Unmatched:
                 newest.stop, newest.newest = stop, int(ts[end - 1])
                 continue
             ends = int(ring.ends(windows.state.windows[stream], int(ts[begin])))
-            run = _Run(ends, first, stop, int(ts[end - 1]))
+            run = _UnmatchedRun(ends, first, stop, int(ts[end - 1]))
             self._newest[stream] = run
             heapq.heappush(self._runs[stream], run)
 
@@ -148,7 +148,7 @@ class Unmatched:
         """Restore what was dumped, of windows that have been loaded."""
         for stream in self._streams:
             of_stream = dumped[str(stream)]
-            runs = [_Run(*run) for run in of_stream["runs"]]
+            runs = [_UnmatchedRun(*run) for run in of_stream["runs"]]
             self._runs[stream] = runs  # a heap, as it was
             self._newest[stream] = max(runs, key=lambda run: run.stop, default=None)
             self._arriving[stream] = of_stream["arriving"]

@@ -79,7 +79,7 @@ class NexmarkSource(DataSource):
 
 
 @dataclass
-class Range(InputPartition):
+class EventRange(InputPartition):
     """Neighbouring rows of a stream, read by one task."""
 
     start: int
@@ -117,10 +117,10 @@ class NexmarkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, last = (self._work.rows_of(self._stream, each[_EVENTS]) for each in (start, end))
         tasks = -(-(last - first) // _TASK_ROWS)
         ends = [first + (last - first) * task // tasks for task in range(1, tasks + 1)]
-        return [Range(*each) for each in zip([first, *ends], ends, strict=False)]
+        return [EventRange(*each) for each in zip([first, *ends], ends, strict=False)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Range), "what partitions made"
+        assert isinstance(partition, EventRange), "what partitions made"
         for start in range(partition.start, partition.stop, _ARROW_ROWS):
             stop = min(start + _ARROW_ROWS, partition.stop)
             yield self._work.batch(self._stream, start, stop)
