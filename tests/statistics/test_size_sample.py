@@ -22,15 +22,16 @@ from penstock.cli.profile import FileStream
 from penstock.cli.size_spark import frames_of
 from penstock.engine.residual import bound
 from penstock.errors import PlanError
-from penstock.lab.sizing import Recording, reading, size
-from penstock.lab.sizing.frames import read_frames
+from penstock.lab.recording import reading
+from penstock.lab.recording.key_sample import GROUPS, KeySample, chosen_sample, sample_weights
+from penstock.lab.recording.reading import read_recording
+from penstock.lab.recording.recording import Whole
+from penstock.lab.recording.spark_reading import read_frames
+from penstock.lab.recording.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
+from penstock.lab.sizing import Recording, size
 from penstock.lab.sizing.intervals import jackknife, memory_at
-from penstock.lab.sizing.reading import read_recording
-from penstock.lab.sizing.recording import Whole
 from penstock.lab.sizing.replay import exact_replay
-from penstock.lab.sizing.sample import GROUPS, KeySample, chosen_sample, sample_weights
 from penstock.lab.sizing.sizing import Request
-from penstock.lab.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.model.binding import Binding
 from penstock.stats.heavy_keys import HeavyKeys
 from penstock.workloads import Workload, uniform, zipf

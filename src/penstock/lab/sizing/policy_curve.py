@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock.lab.recording.key_sample import Floats
+from penstock.lab.recording.recording import Recording
 from penstock.lab.sizing.curve import TOLERANCE, trace
 from penstock.lab.sizing.intervals import Interval, jackknife, memory_at, recall_at
-from penstock.lab.sizing.recording import Recording
 from penstock.lab.sizing.replay import Exact, Tally, replay
-from penstock.lab.sizing.sample import Floats
 from penstock.model.limits import LEAST_STATISTICS, Limits, Memory
 
 __all__ = ["Curve", "Enough", "Point", "curve_of"]
