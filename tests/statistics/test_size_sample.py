@@ -25,7 +25,7 @@ from penstock.errors import PlanError
 from penstock.lab.recording import reading
 from penstock.lab.recording.key_sample import GROUPS, KeySample, chosen_sample, sample_weights
 from penstock.lab.recording.reading import read_recording
-from penstock.lab.recording.recording import Whole
+from penstock.lab.recording.recording import WholeRecording
 from penstock.lab.recording.spark_reading import read_frames
 from penstock.lab.recording.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.lab.sizing import Recording, size
@@ -155,7 +155,7 @@ def test_a_sample_of_everything_says_what_the_whole_says() -> None:
     whole = Recording.of(QUERY, tables)
     exact = exact_replay(whole)
     sample = Recording.of(
-        QUERY, tables, sample=KeySample(1.0), whole=Whole(40_000, 40_000, exact.need)
+        QUERY, tables, sample=KeySample(1.0), whole=WholeRecording(40_000, 40_000, exact.need)
     )
     (curve,), (same,) = size(sample, asked).curves, size(whole, asked).curves
     assert [point.memory for point in curve.points] == [point.memory for point in same.points]

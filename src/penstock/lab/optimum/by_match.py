@@ -6,7 +6,7 @@ import numpy as np
 
 from penstock.kernels.arena import Words
 from penstock.lab.optimum.holding import Meetings
-from penstock.lab.optimum.matches import Matches
+from penstock.lab.optimum.matched_pairs import Matches
 from penstock.lab.optimum.met import Met
 from penstock.lab.optimum.timeline import Timeline
 

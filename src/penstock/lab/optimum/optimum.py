@@ -15,11 +15,11 @@ from penstock.lab.optimum.by_arrival import is_by_arrival, met_by_arrival
 from penstock.lab.optimum.by_match import met_by_match
 from penstock.lab.optimum.flow import FlowRangeError, best_by_flow, flow_size
 from penstock.lab.optimum.holding import earned, held, pooled
-from penstock.lab.optimum.matches import Matches, matches_of
+from penstock.lab.optimum.matched_pairs import Matches, matches_of
 from penstock.lab.optimum.met import Met
-from penstock.lab.optimum.prices import priced
+from penstock.lab.optimum.price_bounds import priced
 from penstock.lab.optimum.rooms import parse_rooms
-from penstock.lab.optimum.steps import parse_time
+from penstock.lab.optimum.step_function import parse_time
 from penstock.lab.optimum.timeline import Timeline, timeline_of
 from penstock.lab.optimum.values import Floats, Value, result_values, scaled
 from penstock.model.query import Query

@@ -13,7 +13,12 @@ import pyarrow as pa
 
 from penstock.errors import PlanError
 from penstock.lab.recording.key_sample import KeySample, check_divisible, chosen_sample
-from penstock.lab.recording.recording import Recording, Whole, deciding_columns, slim_binding
+from penstock.lab.recording.recording import (
+    Recording,
+    WholeRecording,
+    deciding_columns,
+    slim_binding,
+)
 from penstock.lab.recording.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.window_join import WindowJoin
 
@@ -90,7 +95,7 @@ def read_twice(
         streams.second(sample),
         row_bytes=first.row_bytes,
         sample=sample,
-        whole=Whole(first.rows, tuples, surveyed_need(query, first.surveys)),
+        whole=WholeRecording(first.rows, tuples, surveyed_need(query, first.surveys)),
     )
 
 

@@ -35,14 +35,14 @@ from penstock.model.query import Query
 from penstock.window_join import WindowJoin
 from penstock.windows.payload.storage import take_rows
 
-__all__ = ["GROUP", "SINCE", "Recording", "Whole", "deciding_columns", "slim_binding"]
+__all__ = ["GROUP", "SINCE", "Recording", "WholeRecording", "deciding_columns", "slim_binding"]
 
 # What results are counted by: the group of their key, and in semi joins when their tuple came.
 GROUP: Final = "group"
 SINCE: Final = "since"
 
 
-class Whole(NamedTuple):
+class WholeRecording(NamedTuple):
     """What is known of a recording of which only a sample is here: its rows; how many tuples enter
     the windows of all streams, and how many are live at once."""
 
@@ -65,7 +65,7 @@ class Recording:
     row_bytes: tuple[float, ...]
     weights: Floats
     sample: KeySample | None = None
-    whole: Whole | None = None
+    whole: WholeRecording | None = None
 
     @classmethod
     def of(
@@ -75,7 +75,7 @@ class Recording:
         *,
         row_bytes: Mapping[str, float] | None = None,
         sample: KeySample | None = None,
-        whole: Whole | None = None,
+        whole: WholeRecording | None = None,
     ) -> Recording:
         """Of the tables of all streams, in any order.
 

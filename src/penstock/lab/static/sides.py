@@ -37,7 +37,7 @@ from penstock.lab.static.components import Ints, bundles, grouped
 from penstock.lab.static.greedy import by_node_degree
 from penstock.lab.static.in_part import Priced
 from penstock.lab.static.prices import Prices
-from penstock.lab.static.special import Kind, Options, options_of
+from penstock.lab.static.special import Kind, PartOptions, options_of
 
 __all__ = ["best_of_sides"]
 
@@ -138,7 +138,7 @@ class _Search:
         at_prices = np.where(self.whole, self.copies, 0)
         start = (0, at_prices @ self.m, at_prices @ self.n, at_prices @ (self.m * self.n), 0, 0, 0)
         states = _States(*(np.array([value], np.int64) for value in start))
-        layers: list[tuple[_States, Options]] = []
+        layers: list[tuple[_States, PartOptions]] = []
         all_kept = True
         for index in self.order.tolist():
             kind = Kind(
@@ -201,7 +201,7 @@ class _Search:
         return self.bound - (states.joined + at_prices)
 
     def _with_kind(
-        self, states: _States, kind: Kind, options: Options, gap: float, rows: int
+        self, states: _States, kind: Kind, options: PartOptions, gap: float, rows: int
     ) -> tuple[_States, bool]:
         """The states after this kind; and whether these are all, or some of too many rows."""
         all_grown = True
@@ -252,7 +252,7 @@ class _Search:
             states = _together([states, flipped.rows(near)])
         return states
 
-    def _chosen(self, layers: list[tuple[_States, Options]], row: int) -> tuple[Ints, Ints]:
+    def _chosen(self, layers: list[tuple[_States, PartOptions]], row: int) -> tuple[Ints, Ints]:
         """Goes back from a state of the last kind to what is kept of each component."""
         kept = np.zeros_like(self.kinds.of), np.zeros_like(self.kinds.of)
         for index, (states, options) in zip(

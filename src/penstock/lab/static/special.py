@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from penstock.lab.static.components import Ints
 
-__all__ = ["Kind", "Options", "inside", "options_of"]
+__all__ = ["Kind", "PartOptions", "inside", "options_of"]
 
 _LEFT, _RIGHT = 1, 2
 
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     whole: bool
 
 
-class Options(NamedTuple):
+class PartOptions(NamedTuple):
     """One row each, in order of their losses; the first is none. `used`: how many copies are in
     part; the first keeps (x, y), a second one (m, second)."""
 
@@ -52,7 +52,7 @@ class Options(NamedTuple):
 
 def options_of(
     kind: Kind, prices: tuple[float, float], gap: float, limit: int
-) -> tuple[Options, bool]:
+) -> tuple[PartOptions, bool]:
     """All options with a loss up to `gap`; and whether some were left out for the limit."""
     m, n = kind.m, kind.n
     corner = max(0.0, m * n - prices[0] * m - prices[1] * n)
@@ -91,7 +91,7 @@ def options_of(
     first = [column[order[:limit]] for column in joint]
     # One by one: an element of a list has no type of its own.
     return (
-        Options(
+        PartOptions(
             first[0],
             first[1],
             first[2],
