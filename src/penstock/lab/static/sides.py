@@ -262,7 +262,7 @@ class _Search:
             others = int(self.copies[index]) - int(options.used[option])
             whole = others - flips if self.whole[index] else flips
             copies = [(int(self.m[index]), int(self.n[index]))] * whole
-            copies += options.special(option)
+            copies += options.special(option, int(self.m[index]))
             self._note(kept, index, copies)
             row = int(states.parent[row])
         return kept

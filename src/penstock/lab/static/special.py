@@ -41,12 +41,11 @@ class PartOptions(NamedTuple):
     x: Ints
     y: Ints
     second: Ints
-    m: int
 
-    def special(self, option: int) -> list[tuple[int, int]]:
-        """What is kept of the copies that are in part."""
+    def special(self, option: int, m: int) -> list[tuple[int, int]]:
+        """What is kept of the copies that are in part, of components of m left tuples."""
         used = int(self.used[option])
-        copies = [(int(self.x[option]), int(self.y[option])), (self.m, int(self.second[option]))]
+        copies = [(int(self.x[option]), int(self.y[option])), (m, int(self.second[option]))]
         return copies[:used]
 
 
@@ -89,22 +88,7 @@ def options_of(
     order = np.argsort(joint[5], kind="stable")
     cut |= len(order) > limit
     first = [column[order[:limit]] for column in joint]
-    # One by one: an element of a list has no type of its own.
-    return (
-        PartOptions(
-            first[0],
-            first[1],
-            first[2],
-            first[3],
-            first[4],
-            first[5],
-            first[6],
-            first[7],
-            first[8],
-            m,
-        ),
-        cut,
-    )
+    return PartOptions(*first), cut
 
 
 def inside(
