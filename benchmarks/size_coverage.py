@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 
 import penstock as ps
+from penstock.lab.recording.reading import read_recording
 from penstock.lab.sizing import Recording, size
 from penstock.lab.sizing.intervals import memory_at
-from penstock.lab.sizing.reading import read_recording
 from penstock.lab.sizing.sizing import RECALLS, Request
 from penstock.samples import SampleStreams, uniform, zipf, zipf_pair
 

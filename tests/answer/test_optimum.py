@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import penstock as ps
-from penstock.lab.optimum import matches
+from penstock.lab.optimum import matched_pairs
 from support.offline_cases import KINDS, NAMES, Case, cases
 from support.offline_trying import Number, Offline, most, replayed
 from support.oracle import OracleStream, Step
@@ -307,7 +307,7 @@ def test_results_of_many_pieces(
     case = data.draw(cases(kind))
     whole = case.optimum("per_match")
     with monkeypatch.context() as patch:
-        patch.setattr(matches, "_PIECE", data.draw(st.integers(1, 4)))
+        patch.setattr(matched_pairs, "_PIECE", data.draw(st.integers(1, 4)))
         in_pieces = case.optimum("per_match")
     assert in_pieces.total == pytest.approx(whole.total)
     assert in_pieces.produced == pytest.approx(whole.produced)

@@ -22,15 +22,16 @@ from penstock.cli.size_spark import frames_of
 from penstock.engine.residual import bound
 from penstock.errors import PlanError
 from penstock.jobs.job import JobStream
-from penstock.lab.sizing import Recording, reading, size
-from penstock.lab.sizing.frames import read_frames
+from penstock.lab.recording import reading
+from penstock.lab.recording.key_sample import GROUPS, KeySample, chosen_sample, sample_weights
+from penstock.lab.recording.reading import read_recording
+from penstock.lab.recording.recording import WholeRecording
+from penstock.lab.recording.spark_reading import read_frames
+from penstock.lab.recording.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
+from penstock.lab.sizing import Recording, size
 from penstock.lab.sizing.intervals import jackknife, memory_at
-from penstock.lab.sizing.reading import read_recording
-from penstock.lab.sizing.recording import Whole
 from penstock.lab.sizing.replay import exact_replay
-from penstock.lab.sizing.sample import GROUPS, KeySample, chosen_sample, sample_weights
 from penstock.lab.sizing.sizing import Request
-from penstock.lab.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
 from penstock.model.binding import Binding
 from penstock.samples import SampleStreams, uniform, zipf
 from penstock.stats.heavy_keys import HeavyKeys
@@ -154,7 +155,7 @@ def test_a_sample_of_everything_says_what_the_whole_says() -> None:
     whole = Recording.of(QUERY, tables)
     exact = exact_replay(whole)
     sample = Recording.of(
-        QUERY, tables, sample=KeySample(1.0), whole=Whole(40_000, 40_000, exact.need)
+        QUERY, tables, sample=KeySample(1.0), whole=WholeRecording(40_000, 40_000, exact.need)
     )
     (curve,), (same,) = size(sample, asked).curves, size(whole, asked).curves
     assert [point.memory for point in curve.points] == [point.memory for point in same.points]

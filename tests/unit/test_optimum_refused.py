@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.lab.optimum import matches
+from penstock.lab.optimum import matched_pairs
 
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
 QUERY = ps.WindowJoin(TWO, on="k", within="10 us")
@@ -257,8 +257,8 @@ def test_a_function_that_fails() -> None:
 @pytest.mark.jit_off
 def test_more_results_than_can_be_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted as they come, not when they are all there."""
-    monkeypatch.setattr(matches, "_MOST", 3)
-    monkeypatch.setattr(matches, "_PIECE", 2)
+    monkeypatch.setattr(matched_pairs, "_MOST", 3)
+    monkeypatch.setattr(matched_pairs, "_PIECE", 2)
     with pytest.raises(ps.PlanError, match=r"more than 3 results.*2 of 3 pieces.*a part of it"):
         optimum(method="per_match")
     assert optimum().total == 5

@@ -17,7 +17,7 @@ from penstock.errors import InputError
 from penstock.kernels.optimum.choices import Peaks, choose, weigh
 from penstock.lab.optimum.chains import chained
 from penstock.lab.optimum.holding import Holding, earned, held
-from penstock.lab.optimum.prices import Bounds, Search, priced
+from penstock.lab.optimum.price_bounds import PricedDecision, Search, priced
 from penstock.samples import zipf_pair
 
 Ints = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ def most(holding: Holding) -> int:
     return best(0, room)
 
 
-def check(holding: Holding, bounds: Bounds) -> None:
+def check(holding: Holding, bounds: PricedDecision) -> None:
     """What holds for every answer, without knowing the best one."""
     assert bounds.until.dtype == np.int64
     assert len(bounds.until) == len(holding.at)

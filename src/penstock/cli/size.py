@@ -20,9 +20,9 @@ from penstock.extras import check_extra
 from penstock.files.errors import CommandError
 from penstock.files.source import Source
 from penstock.jobs.job import Job
-from penstock.lab.sizing.plot import write_plot
-from penstock.lab.sizing.reading import JOINED_ROWS, Streams, read_recording
-from penstock.lab.sizing.recording import Recording
+from penstock.lab.recording.reading import JOINED_ROWS, Streams, read_recording
+from penstock.lab.recording.recording import Recording
+from penstock.lab.sizing.recall_plot import write_plot
 from penstock.lab.sizing.sizing import Request, fitting_policies, size
 from penstock.window_join import WindowJoin
 

@@ -18,7 +18,7 @@ from penstock.files.comparison import Columns, check_comparable
 from penstock.files.errors import CommandError
 from penstock.files.formats import format_of
 from penstock.jobs.job import Job, JobStream
-from penstock.lab.sizing.recording import Recording
+from penstock.lab.recording.recording import Recording
 from penstock.window_join import WindowJoin
 
 __all__ = ["frames_of", "read_by_spark"]
@@ -39,7 +39,9 @@ _TIMES: Final = {
 def read_by_spark(query: WindowJoin, job: Job, share: float | None, seed: int) -> Recording:
     """Start Spark on this machine, and have it read and sample the files."""
     check_installed(_USER)
-    from penstock.lab.sizing.frames import read_frames  # an optional package: it imports pyspark
+    from penstock.lab.recording.spark_reading import (
+        read_frames,  # an optional package: it imports pyspark
+    )
 
     with local_spark("penstock-size", os.cpu_count() or 1, _USER) as (spark, _):
         return read_frames(query, frames_of(spark, job.streams), share=share, seed=seed)

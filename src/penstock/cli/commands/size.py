@@ -13,7 +13,7 @@ from penstock.cli.size import SizeRequest, run_size
 from penstock.cli.views.display import failures_shown
 from penstock.files.errors import CommandError
 from penstock.jobs.job import Job
-from penstock.lab.sizing.reading import JOINED_ROWS
+from penstock.lab.recording.reading import JOINED_ROWS
 from penstock.model.limits import POLICIES
 
 __all__ = ["size"]

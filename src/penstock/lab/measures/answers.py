@@ -8,7 +8,7 @@ does not matter, and types that differ only in width (int32 and int64) are made 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence, Set
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,26 +19,29 @@ from penstock.errors import InputError, SchemaError
 from penstock.model.arrow_table import arrow_table
 from penstock.windows.payload.storage import kept_type
 
-__all__ = ["Rows", "Tables", "paired"]
+__all__ = ["AnswerRows", "AnswerTables", "Answers", "paired"]
 
 _NAMES: Final = ("exact", "approximate")
 
 
-class Tables(NamedTuple):
+class AnswerTables(NamedTuple):
     """The columns that are compared, in the same order and of the same types."""
 
     exact: pa.Table
     approximate: pa.Table
 
 
-class Rows(NamedTuple):
+class AnswerRows(NamedTuple):
     """Rows that can be hashed."""
 
     exact: list[Hashable]
     approximate: list[Hashable]
 
 
-def paired(exact: Any, approximate: Any, columns: Sequence[str] | None) -> Tables | Rows:
+Answers: TypeAlias = AnswerTables | AnswerRows
+
+
+def paired(exact: Any, approximate: Any, columns: Sequence[str] | None) -> Answers:
     """Two answers in the same form; refused when they are not."""
     given = [_read(answer, name) for answer, name in zip((exact, approximate), _NAMES, strict=True)]
     first, second = given
@@ -50,7 +53,7 @@ def paired(exact: Any, approximate: Any, columns: Sequence[str] | None) -> Table
                 f"columns={columns!r} are named, but the answers are sequences of rows, which have "
                 "no names; pass tables, or leave columns= out"
             )
-        return Rows(first, second)
+        return AnswerRows(first, second)
     kinds = ["a table" if isinstance(each, pa.Table) else "a sequence of rows" for each in given]
     raise InputError(
         f"the exact answer is {kinds[0]} and the approximate one {kinds[1]}; "
@@ -82,7 +85,9 @@ def _read(answer: Any, name: str) -> pa.Table | list[Hashable]:
     return rows
 
 
-def _same_columns(exact: pa.Table, approximate: pa.Table, columns: Sequence[str] | None) -> Tables:
+def _same_columns(
+    exact: pa.Table, approximate: pa.Table, columns: Sequence[str] | None
+) -> AnswerTables:
     there = exact.column_names, approximate.column_names
     if columns is None:
         names = [name for name in there[0] if name in there[1]]
@@ -107,7 +112,7 @@ def _same_columns(exact: pa.Table, approximate: pa.Table, columns: Sequence[str]
         )
     names = list(dict.fromkeys(names))
     pairs = [_same_type(name, exact[name], approximate[name]) for name in names]
-    return Tables(
+    return AnswerTables(
         pa.table([first for first, _ in pairs], names),
         pa.table([second for _, second in pairs], names),
     )

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.errors import SchemaError
-from penstock.lab.measures.answers import Tables, paired
+from penstock.lab.measures.answers import AnswerTables, paired
 
 __all__ = ["Comparison", "compare"]
 
@@ -121,7 +121,7 @@ def compare(exact: Any, approximate: Any, *, columns: Sequence[str] | None = Non
     columns: of tables, those that make up a row; as it is, all that both have.
     """
     answers = paired(exact, approximate, columns)
-    if isinstance(answers, Tables):
+    if isinstance(answers, AnswerTables):
         shared = _shared_of_tables(answers)
         names = tuple(answers.exact.column_names)
         return Comparison(len(answers.exact), len(answers.approximate), shared, names)
@@ -130,7 +130,7 @@ def compare(exact: Any, approximate: Any, *, columns: Sequence[str] | None = Non
     return Comparison(len(answers.exact), len(answers.approximate), shared)
 
 
-def _shared_of_tables(answers: Tables) -> int:
+def _shared_of_tables(answers: AnswerTables) -> int:
     """|E ∩ A|: of each distinct row, as many as there are in both."""
     for field in answers.exact.schema:
         if pt.is_nested(field.type):

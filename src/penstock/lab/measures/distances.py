@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from penstock.errors import InputError, SchemaError
-from penstock.lab.measures.answers import Rows, Tables
+from penstock.lab.measures.answers import Answers, AnswerTables
 
 __all__ = [
     "MOST_PAIRS",
@@ -53,7 +53,7 @@ def check_pairs(exact_rows: int, approximate_rows: int, most_pairs: int) -> None
         )
 
 
-def weights(distance: Distance, answers: Tables | Rows) -> dict[Name, float] | None:
+def weights(distance: Distance, answers: Answers) -> dict[Name, float] | None:
     """The weight of each column; None for a function."""
     if callable(distance):
         return None
@@ -83,7 +83,7 @@ def weights(distance: Distance, answers: Tables | Rows) -> dict[Name, float] | N
     return told
 
 
-def points(answers: Tables | Rows, weighted: Mapping[Name, float]) -> tuple[Floats, Floats]:
+def points(answers: Answers, weighted: Mapping[Name, float]) -> tuple[Floats, Floats]:
     """The rows of both answers as points, one coordinate a column, times its weight: their distance
     is the sum of what the coordinates differ by."""
     exact, approximate = (
@@ -96,7 +96,7 @@ def points(answers: Tables | Rows, weighted: Mapping[Name, float]) -> tuple[Floa
     return exact, approximate
 
 
-def distances_of(answers: Tables | Rows, distance: Distance) -> Floats:
+def distances_of(answers: Answers, distance: Distance) -> Floats:
     """Of each row of the exact answer from each of the approximate one. Both have rows. By names
     they are in the order of their values, so that the order they come in does not matter."""
     weighted = weights(distance, answers)
@@ -143,8 +143,8 @@ def _checked(given: Any, shape: tuple[int, int]) -> Floats:
     return matrix
 
 
-def _names(answers: Tables | Rows) -> list[Name]:
-    if isinstance(answers, Tables):
+def _names(answers: Answers) -> list[Name]:
+    if isinstance(answers, AnswerTables):
         return list(answers.exact.column_names)
     widths = {len(row) if isinstance(row, tuple) else -1 for row in chain(*answers)}
     if len(widths) > 1:

@@ -12,17 +12,17 @@ import numpy as np
 from penstock.kernels.arena import Words
 from penstock.lab.optimum.holding import Meetings
 from penstock.lab.optimum.met import Met
-from penstock.lab.optimum.recording import Recording, Tuples
+from penstock.lab.optimum.timeline import Timeline, Tuples
 
 __all__ = ["is_by_arrival", "met_by_arrival"]
 
 
-def is_by_arrival(recording: Recording) -> bool:
+def is_by_arrival(timeline: Timeline) -> bool:
     """Whether of each key the newest tuples are always the best to hold."""
-    query = recording.query
+    query = timeline.query
     if not query.keys[0] or query.residuals or any(w.length_us < 0 for w in query.windows):
         return False
-    for tuples in recording.streams:
+    for tuples in timeline.streams:
         order = np.lexsort((tuples.place, tuples.key))
         key, last = tuples.key[order], tuples.last[order]
         if ((key[1:] == key[:-1]) & (key[1:] >= 0) & (last[1:] < last[:-1])).any():
@@ -30,12 +30,12 @@ def is_by_arrival(recording: Recording) -> bool:
     return True
 
 
-def met_by_arrival(recording: Recording, counted_from: int) -> Met:
+def met_by_arrival(timeline: Timeline, counted_from: int) -> Met:
     """Meetings of both streams; only those at this instant and later count."""
-    left, right = recording.streams
+    left, right = timeline.streams
     parts, rows, at_once = [], [], 0
     for own, other in ((left, right), (right, left)):
-        meetings, of_rows, same = _met(own, other, recording, counted_from)
+        meetings, of_rows, same = _met(own, other, timeline, counted_from)
         parts.append(meetings)
         rows.append(of_rows)
         at_once += same
@@ -43,16 +43,16 @@ def met_by_arrival(recording: Recording, counted_from: int) -> Met:
 
 
 def _met(
-    own: Tuples, other: Tuples, recording: Recording, counted_from: int
+    own: Tuples, other: Tuples, timeline: Timeline, counted_from: int
 ) -> tuple[Meetings, Words, int]:
     """Meetings, the row of each tuple in them, and how many pairs of one instant there are of which
     the own tuple has the earlier place."""
     own, other = (each.take(_by_key(each)) for each in (own, other))
     # One number for key and place, so that one search finds a place among those of its key.
-    stride = len(recording.instant_of) + 1
+    stride = len(timeline.instant_of) + 1
     line = other.key * stride + other.place
     base = own.key * stride
-    of_instant = recording.last_place[own.instant]
+    of_instant = timeline.last_place[own.instant]
     ending = np.searchsorted(line, base + own.last, "right")
     first = np.searchsorted(line, base + of_instant, "right")
     counts = own.instant >= counted_from

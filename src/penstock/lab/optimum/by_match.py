@@ -6,17 +6,17 @@ import numpy as np
 
 from penstock.kernels.arena import Words
 from penstock.lab.optimum.holding import Meetings
-from penstock.lab.optimum.matches import Matches
+from penstock.lab.optimum.matched_pairs import Matches
 from penstock.lab.optimum.met import Met
-from penstock.lab.optimum.recording import Recording
+from penstock.lab.optimum.timeline import Timeline
 
 __all__ = ["met_by_match"]
 
 
-def met_by_match(recording: Recording, matches: Matches, worth: Words, counted_from: int) -> Met:
+def met_by_match(timeline: Timeline, matches: Matches, worth: Words, counted_from: int) -> Met:
     """Meetings of both streams, each worth what is given for the pair; only those at this instant
     and later count."""
-    instants = [recording.instant_of[places] for places in matches.places]
+    instants = [timeline.instant_of[places] for places in matches.places]
     worth = np.where(np.maximum(*instants) >= counted_from, worth, 0)
     parts, rows = [], []
     for own, other in ((0, 1), (1, 0)):

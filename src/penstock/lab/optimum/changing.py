@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from penstock.errors import InputError, QueryError, SchemaError
 from penstock.kernels.arena import Words
-from penstock.lab.optimum.steps import Steps, parse_steps
+from penstock.lab.optimum.step_function import StepFunction, parse_steps
 from penstock.model.duration import MAX_DURATION_US
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, TimeWindow, parse_window
@@ -29,7 +29,7 @@ class Lengths:
     """own_us: the length of each row's window; or steps: the length from each time on."""
 
     own_us: Words | None = None
-    steps: Steps | None = None
+    steps: StepFunction | None = None
 
     @property
     def longest_us(self) -> int:
@@ -87,7 +87,7 @@ def _lengths(query: Query, tables: Mapping[str, pa.Table], name: str, given: Any
     steps = parse_steps(given, what, lambda each: _length_us(each, what))
     # Before the first of them the window is that of the query.
     begins = np.concatenate([[ALWAYS], steps.begins])
-    return Lengths(steps=Steps(begins, np.concatenate([[window.us], steps.values])))
+    return Lengths(steps=StepFunction(begins, np.concatenate([[window.us], steps.values])))
 
 
 def _length_us(given: Any, what: str) -> int:

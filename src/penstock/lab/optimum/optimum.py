@@ -15,12 +15,12 @@ from penstock.lab.optimum.by_arrival import is_by_arrival, met_by_arrival
 from penstock.lab.optimum.by_match import met_by_match
 from penstock.lab.optimum.flow import FlowRangeError, best_by_flow, flow_size
 from penstock.lab.optimum.holding import earned, held, pooled
-from penstock.lab.optimum.matches import Matches, matches_of
+from penstock.lab.optimum.matched_pairs import Matches, matches_of
 from penstock.lab.optimum.met import Met
-from penstock.lab.optimum.prices import priced
-from penstock.lab.optimum.recording import Recording, read_recording
+from penstock.lab.optimum.price_bounds import priced
 from penstock.lab.optimum.rooms import parse_rooms
-from penstock.lab.optimum.steps import parse_time
+from penstock.lab.optimum.step_function import parse_time
+from penstock.lab.optimum.timeline import Timeline, timeline_of
 from penstock.lab.optimum.values import Floats, Value, result_values, scaled
 from penstock.model.query import Query
 
@@ -107,10 +107,10 @@ def optimum(  # noqa: PLR0913  # by keyword only
         raise QueryError(f"query must be a WindowJoin, got a {type(query).__name__}")
     if method not in METHODS:
         raise PlanError(f"method must be one of {METHODS}, got {method!r}")
-    recording = read_recording(query, tables, windows)
-    rooms = parse_rooms(query, memory, pool).pools(recording.times)
-    start = _first_instant(recording, counted_from)
-    by_arrival = value is None and method != "per_match" and is_by_arrival(recording)
+    timeline = timeline_of(query, tables, windows)
+    rooms = parse_rooms(query, memory, pool).pools(timeline.times)
+    start = _first_instant(timeline, counted_from)
+    by_arrival = value is None and method != "per_match" and is_by_arrival(timeline)
     if method == "per_arrival" and not by_arrival:
         raise PlanError(
             "method='per_arrival' is for results that count alike, of equal keys within windows "
@@ -120,41 +120,41 @@ def optimum(  # noqa: PLR0913  # by keyword only
         )
     matches, worths = None, None
     if by_arrival:
-        met = met_by_arrival(recording, start)
+        met = met_by_arrival(timeline, start)
     else:
-        matches = matches_of(recording)
+        matches = matches_of(timeline)
         if value is not None:
-            at_an_instant = int(np.bincount(recording.instant_of).max(initial=1))
+            at_an_instant = int(np.bincount(timeline.instant_of).max(initial=1))
             values = result_values(query, value, matches)
             # What does not count must not make the units of what does coarse.
-            counted = np.maximum(*matches.places) >= np.searchsorted(recording.instant_of, start)
+            counted = np.maximum(*matches.places) >= np.searchsorted(timeline.instant_of, start)
             worths = scaled(np.where(counted, values, 0.0), at_an_instant)
         met = met_by_match(
-            recording,
+            timeline,
             matches,
             np.ones(len(matches.times), np.int64) if worths is None else worths.units,
             start,
         )
     solved = _solved(met, rooms, "per_arrival" if by_arrival else "per_match", method)
-    instants = _kept_until(recording, met, solved.until)
+    instants = _kept_until(timeline, met, solved.until)
     produced: float = met.at_once + solved.earned
     upper: float = met.at_once + solved.upper
     total: float = met.total
     if matches is not None and worths is not None and not worths.is_whole:
-        produced, total = _worth(recording, matches, worths.values, instants, start)
+        produced, total = _worth(timeline, matches, worths.values, instants, start)
         # Units were rounded up: so what they come to is above all that values can.
         upper = max(produced, min(total, upper * worths.unit))
         upper = produced if upper - produced <= _ROUNDED * upper else upper
     kept = {
-        name: _times(recording, stream, instants[stream]) for stream, name in enumerate(query.names)
+        name: _times(timeline, stream, instants[stream]) for stream, name in enumerate(query.names)
     }
     return Optimum(produced, upper, total, kept, solved.method)
 
 
-def _first_instant(recording: Recording, counted_from: Any) -> int:
+def _first_instant(timeline: Timeline, counted_from: Any) -> int:
     if counted_from is None:
         return 0
-    return int(np.searchsorted(recording.times, parse_time(counted_from, "counted_from")))
+    return int(np.searchsorted(timeline.times, parse_time(counted_from, "counted_from")))
 
 
 class _Solved(NamedTuple):
@@ -194,11 +194,11 @@ def _solved(met: Met, rooms: Sequence[Words], form: str, method: str) -> _Solved
     return _Solved((decided[0], decided[1]), total, max(total, upper), form)
 
 
-def _kept_until(recording: Recording, met: Met, until: tuple[Words, Words]) -> tuple[Words, Words]:
+def _kept_until(timeline: Timeline, met: Met, until: tuple[Words, Words]) -> tuple[Words, Words]:
     """By stream, for each row of its table the last instant it is kept for; -1 if it is not."""
     instants = []
     for stream, (meetings, rows) in enumerate(zip(met.streams, met.rows, strict=True)):
-        last = np.full(len(recording.tables[stream]), -1, np.int64)
+        last = np.full(len(timeline.tables[stream]), -1, np.int64)
         stays = until[stream] > meetings.first
         last[rows[stays]] = meetings.meets[until[stream][stays] - 1]
         instants.append(last)
@@ -206,14 +206,14 @@ def _kept_until(recording: Recording, met: Met, until: tuple[Words, Words]) -> t
 
 
 def _worth(
-    recording: Recording,
+    timeline: Timeline,
     matches: Matches,
     values: Floats,
     kept: tuple[Words, Words],
     start: int,
 ) -> tuple[float, float]:
     """What comes of what is kept, and what the exact join gives, in values as they are."""
-    left, right = (recording.instant_of[places] for places in matches.places)
+    left, right = (timeline.instant_of[places] for places in matches.places)
     comes = np.maximum(left, right)
     earlier_kept = np.where(left < right, kept[0][matches.rows[0]], kept[1][matches.rows[1]])
     there = (left == right) | (earlier_kept >= comes)
@@ -221,20 +221,20 @@ def _worth(
     return float(values[there & counted].sum()), float(values[counted].sum())
 
 
-def _times(recording: Recording, stream: int, instants: Words) -> pa.Array:
+def _times(timeline: Timeline, stream: int, instants: Words) -> pa.Array:
     """Instants as the times that the stream's table has, in the finer unit of both."""
     types = [
         table.schema.field(each.time_column).type
-        for table, each in zip(recording.tables, recording.query.streams, strict=True)
+        for table, each in zip(timeline.tables, timeline.query.streams, strict=True)
     ]
     data_type = types[stream]
     if pa.types.is_timestamp(data_type):
         unit = max((each.unit for each in types), key=("s", "ms", "us", "ns").index)
         data_type = pa.timestamp(unit, data_type.tz)
     goes = instants < 0
-    if not len(recording.times):
+    if not len(timeline.times):
         return pa.nulls(len(instants), data_type)
-    whole = pa.array(recording.times[np.where(goes, 0, instants)], mask=goes)
+    whole = pa.array(timeline.times[np.where(goes, 0, instants)], mask=goes)
     if not pa.types.is_timestamp(data_type):
         return whole
     whole = whole.cast(pa.timestamp("us", data_type.tz))

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.errors import PlanError
 from penstock.kernels.arena import Words
-from penstock.lab.optimum.steps import Steps, parse_steps
+from penstock.lab.optimum.step_function import StepFunction, parse_steps
 from penstock.model.limits import Limits, Memory, parse_memory
 from penstock.model.query import Query
 from penstock.model.window import FOREVER
@@ -25,7 +25,7 @@ _POOLS: Final = ("shared", "fixed")
 class Rooms:
     """memory: rows as time goes on. parts: in what proportion it is divided, None if it is not."""
 
-    memory: Steps
+    memory: StepFunction
     parts: tuple[float, ...] | None
 
     def pools(self, times: Words) -> list[Words]:
@@ -33,7 +33,7 @@ class Rooms:
         if self.parts is None:
             return [self.memory.lowest(times)]
         divided = np.array([portions(int(rows), self.parts) for rows in self.memory.values])
-        return [Steps(self.memory.begins, each).lowest(times) for each in divided.T]
+        return [StepFunction(self.memory.begins, each).lowest(times) for each in divided.T]
 
 
 def parse_rooms(query: Query, memory: Any, pool: Any) -> Rooms:
@@ -41,7 +41,7 @@ def parse_rooms(query: Query, memory: Any, pool: Any) -> Rooms:
     if isinstance(memory, Sequence) and not isinstance(memory, str):
         steps = parse_steps(memory, "memory", _rows)
     else:
-        steps = Steps(np.zeros(1, np.int64), np.array([_rows(memory)], np.int64))
+        steps = StepFunction(np.zeros(1, np.int64), np.array([_rows(memory)], np.int64))
     if not isinstance(pool, Mapping) and not (isinstance(pool, str) and pool in _POOLS):
         raise PlanError(f"pool must be one of {_POOLS}, or parts by stream, got {pool!r}")
     if isinstance(pool, Mapping) and set(pool) != set(query.names):

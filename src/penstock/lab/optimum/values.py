@@ -21,7 +21,7 @@ from penstock.engine.residual import evaluated
 from penstock.errors import InputError, PlanError, SchemaError, UdfError
 from penstock.kernels.arena import Words
 from penstock.lab.optimum.holding import LARGEST_WORTH
-from penstock.lab.optimum.matches import Matches
+from penstock.lab.optimum.matched_pairs import Matches
 from penstock.model.binding import EVENT_TIME, Binding
 from penstock.model.keys import is_text
 from penstock.model.predicates.where import parse_expression

@@ -157,18 +157,10 @@ def _cost_by_ratio(
     left_window: float, right_window: float, total_rate: float, options: BinaryOptions
 ) -> Callable[[Combination, float], float]:
     number(total_rate, "total_rate", positive=True)
-
-    def cost(combination: Combination, ratio: float) -> float:
-        return binary_cost(
-            *combination,
-            left_rate=total_rate * ratio / (1 + ratio),
-            right_rate=total_rate / (1 + ratio),
-            left_window=left_window,
-            right_window=right_window,
-            **options,
-        )
-
-    return cost
+    cost = _cost_by_rates(left_window, right_window, options)
+    return lambda combination, ratio: cost(
+        combination, total_rate * ratio / (1 + ratio), total_rate / (1 + ratio)
+    )
 
 
 def _lines(
@@ -178,18 +170,21 @@ def _lines(
     options: BinaryOptions,
 ) -> dict[Combination, Pair]:
     """Of each combination: its slope, what one left arrival costs; and its height, a right one."""
-
-    def cost(combination: Combination, left_rate: float, right_rate: float) -> float:
-        return binary_cost(
-            *combination,
-            left_rate=left_rate,
-            right_rate=right_rate,
-            left_window=left_window,
-            right_window=right_window,
-            **options,
-        )
-
+    cost = _cost_by_rates(left_window, right_window, options)
     return {each: (cost(each, 1.0, 0.0), cost(each, 0.0, 1.0)) for each in combinations}
+
+
+def _cost_by_rates(
+    left_window: float, right_window: float, options: BinaryOptions
+) -> Callable[[Combination, float, float], float]:
+    return lambda combination, left_rate, right_rate: binary_cost(
+        *combination,
+        left_rate=left_rate,
+        right_rate=right_rate,
+        left_window=left_window,
+        right_window=right_window,
+        **options,
+    )
 
 
 def _meeting(one: Pair, other: Pair) -> float | None:

@@ -28,23 +28,23 @@ class _Measured(Protocol):
         """What it came to."""
 
 
-Point = TypeVar("Point", bound=_Measured)
+Measured = TypeVar("Measured", bound=_Measured)
 
 
 def trace(
-    measure: Callable[[int], Point],
+    measure: Callable[[int], Measured],
     need: int,
     recalls: Sequence[float],
     grid: Sequence[float] = GRID,
     tolerance: float = TOLERANCE,
-) -> dict[int, Point]:
+) -> dict[int, Measured]:
     """What was measured, by memory, in order of it.
 
     need: about the memory at which the recall is 1. recalls: to close in on.
     """
-    points: dict[int, Point] = {}
+    points: dict[int, Measured] = {}
 
-    def at(memory: int) -> Point:
+    def at(memory: int) -> Measured:
         if memory not in points:
             points[memory] = measure(memory)
         return points[memory]
@@ -66,7 +66,7 @@ def trace(
     return dict(sorted(points.items()))
 
 
-def _bracket(points: dict[int, Point], recall: float, need: int) -> tuple[int, int] | None:
+def _bracket(points: dict[int, Measured], recall: float, need: int) -> tuple[int, int] | None:
     """The largest memory that is too little, and the least that is enough, or might be; None when
     there seems to be none."""
     reached = [memory for memory, point in points.items() if point.recall >= recall]
@@ -78,7 +78,7 @@ def _bracket(points: dict[int, Point], recall: float, need: int) -> tuple[int, i
 
 
 def _between(
-    points: dict[int, Point], bracket: tuple[int, int], recall: float, tolerance: float | None
+    points: dict[int, Measured], bracket: tuple[int, int], recall: float, tolerance: float | None
 ) -> int:
     """A memory in between: where a line has the recall, to a part of `tolerance`; or half-way."""
     low, high = bracket

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from penstock.lab.sizing.sample import Floats
+from penstock.lab.recording.key_sample import Floats
 from penstock.lab.sizing.student import student_quantile
 
 __all__ = ["Interval", "jackknife", "memory_at", "recall_at"]

@@ -14,18 +14,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from penstock.lab.recording.key_sample import Floats
+from penstock.lab.recording.recording import Recording
 from penstock.lab.sizing.curve import TOLERANCE, trace
 from penstock.lab.sizing.intervals import Interval, jackknife, memory_at, recall_at
-from penstock.lab.sizing.recording import Recording
 from penstock.lab.sizing.replay import Exact, Tally, replay
-from penstock.lab.sizing.sample import Floats
 from penstock.model.limits import LEAST_STATISTICS, Limits, Memory
 
-__all__ = ["Curve", "Enough", "Point", "curve_of"]
+__all__ = ["Curve", "CurvePoint", "Enough", "curve_of"]
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """memory: in rows. interval: of the recall, where it is an estimate."""
 
     memory: int
@@ -50,12 +50,12 @@ class Curve:
     had it."""
 
     policy: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     enough: tuple[Enough | None, ...]
 
 
 @dataclass(frozen=True)
-class _Run:
+class _PolicyRun:
     """What a run says of the whole, by estimate: the first of all groups, see `sample`."""
 
     memories: Floats
@@ -77,10 +77,10 @@ def curve_of(
     due = recording.weights @ exact.produced
     limits = _for_sample(recording, limits)
 
-    def measure(rows: int) -> _Run:
+    def measure(rows: int) -> _PolicyRun:
         tick()
         tally = replay(recording, exact.cuts, replace(limits, memory=Memory(rows=rows)))
-        return _Run(
+        return _PolicyRun(
             _memories(recording, exact, tally, rows), recording.weights @ tally.produced / due
         )
 
@@ -111,8 +111,8 @@ def _memories(recording: Recording, exact: Exact, tally: Tally, rows: int) -> Fl
     return exact.need.rows if tally.held is None else recording.weights @ tally.held
 
 
-def _measured(policy: str, runs: Mapping[int, _Run], recalls: Sequence[float]) -> Curve:
-    points = tuple(Point(memory, run.recall) for memory, run in runs.items())
+def _measured(policy: str, runs: Mapping[int, _PolicyRun], recalls: Sequence[float]) -> Curve:
+    points = tuple(CurvePoint(memory, run.recall) for memory, run in runs.items())
     enough: list[Enough | None] = []
     for recall in recalls:
         first = next((point for point in points if point.recall >= recall), None)
@@ -128,7 +128,7 @@ class _Sampled(NamedTuple):
 
 
 def _estimated(
-    policy: str, runs: Sequence[_Run], recalls: Sequence[float], sampled: _Sampled
+    policy: str, runs: Sequence[_PolicyRun], recalls: Sequence[float], sampled: _Sampled
 ) -> Curve:
     memories = np.stack([run.memories for run in runs], axis=1)  # by estimate and run
     recalled = np.stack([run.recalls for run in runs], axis=1)
@@ -137,7 +137,7 @@ def _estimated(
     for memory, recall in sorted(zip(memories[0], recalled[0], strict=True)):
         others = np.array([recall_at(*each, memory) for each in both])
         low, high = jackknife(others, sampled.share)
-        points.append(Point(round(memory), float(recall), (max(low, 0.0), min(high, 1.0))))
+        points.append(CurvePoint(round(memory), float(recall), (max(low, 0.0), min(high, 1.0))))
     enough: list[Enough | None] = []
     for recall in recalls:
         if recalled[0].max() < recall:

@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from penstock.engine.padding import microseconds
 from penstock.kernels.arena import Words
-from penstock.lab.sizing.need import ComeOut, Need, most_live
-from penstock.lab.sizing.recording import GROUP, SINCE, Recording
-from penstock.lab.sizing.sample import Floats
+from penstock.lab.recording.key_sample import Floats
+from penstock.lab.recording.need import ComeOut, Need, most_live
+from penstock.lab.recording.recording import GROUP, SINCE, Recording
 from penstock.model.limits import Limits
 from penstock.runtime.join import Join
 

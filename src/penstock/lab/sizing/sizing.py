@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.errors import PlanError
+from penstock.lab.recording.recording import Recording
 from penstock.lab.sizing.ceiling import Ceiling, ceiling, ceiling_curve, why_no_ceiling
 from penstock.lab.sizing.curve import GRID
 from penstock.lab.sizing.intervals import Interval, jackknife
 from penstock.lab.sizing.policy_curve import Curve, curve_of
 from penstock.lab.sizing.recommendation import Recommendation, recommended
-from penstock.lab.sizing.recording import Recording
 from penstock.lab.sizing.replay import Exact, exact_replay
 from penstock.model.limits import POLICIES, Limits
 from penstock.model.plan import check_limits

@@ -10,7 +10,7 @@ Data Stream Joins", section 3.)
 """
 
 from penstock.lab.static.many import ManyTruncation, truncate_many
-from penstock.lab.static.tables import truncate_tables
+from penstock.lab.static.truncated_tables import truncate_tables
 from penstock.lab.static.truncation import Truncation, truncate
 
 __all__ = ["ManyTruncation", "Truncation", "truncate", "truncate_many", "truncate_tables"]

@@ -14,13 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Cells", "Part", "Room", "Tables", "Whole", "add_whole", "table_of", "taken_of"]
+__all__ = [
+    "CellTables", "Cells", "RightInPart", "Room", "WholeCopies", "add_whole", "table_of",
+    "taken_of",
+]  # fmt: skip
 
 Cells = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 Room = tuple[int, int]  # tuples of the left and of the right side
 
 
-class Whole(NamedTuple):
+class WholeCopies(NamedTuple):
     """Some `copies` of a component K(m, n) of a kind, all of them or none."""
 
     kind: int
@@ -29,7 +32,7 @@ class Whole(NamedTuple):
     n: int
 
 
-class Part(NamedTuple):
+class RightInPart(NamedTuple):
     """A component with its right side in part: m tuples of the left, and `low` to `high` of the
     right, each of them for `worth` pairs. Of one that is there anyway it is by how much less: then
     m is 0, and `low` and `high` are negative."""
@@ -41,7 +44,7 @@ class Part(NamedTuple):
     high: int
 
 
-def add_whole(table: Cells, item: Whole) -> None:
+def add_whole(table: Cells, item: WholeCopies) -> None:
     """Takes it where that is better."""
     m, n = item.copies * item.m, item.copies * item.n
     if m < table.shape[0] and n < table.shape[1]:
@@ -49,7 +52,7 @@ def add_whole(table: Cells, item: Whole) -> None:
         np.maximum(table[m:, n:], table[:-m, :-n] + joined, out=table[m:, n:])
 
 
-def add_part(table: Cells, before: Cells, part: Part) -> None:
+def add_part(table: Cells, before: Cells, part: RightInPart) -> None:
     """Takes it where that is better, together with what is in `before`.
 
     Of all columns j - y the best one for column j is wanted, by what is there plus y times the
@@ -73,7 +76,7 @@ def add_part(table: Cells, before: Cells, part: Part) -> None:
     np.maximum(table[part.m :, low:], most, out=table[part.m :, low:])
 
 
-def table_of(items: Iterable[Whole], room: Room, dtype: type[Any]) -> Cells:
+def table_of(items: Iterable[WholeCopies], room: Room, dtype: type[Any]) -> Cells:
     """The most pairs of whole components, for all room up to this."""
     table: Cells = np.zeros((room[0] + 1, room[1] + 1), dtype)
     for item in items:
@@ -81,7 +84,7 @@ def table_of(items: Iterable[Whole], room: Room, dtype: type[Any]) -> Cells:
     return table
 
 
-def taken_of(items: list[Whole], room: Room, dtype: type[Any]) -> list[Whole]:
+def taken_of(items: list[WholeCopies], room: Room, dtype: type[Any]) -> list[WholeCopies]:
     """Which of the items have the most pairs in this room."""
     table = table_of([], room, dtype)
     notes = [_Notes.of(table, partial(add_whole, table, item)) for item in items]
@@ -94,7 +97,7 @@ def taken_of(items: list[Whole], room: Room, dtype: type[Any]) -> list[Whole]:
     return taken
 
 
-class Tables:
+class CellTables:
     """One of whole components, and one of these and at most one with its right side in part.
 
     If that one is there anyway, and makes room, the second table has `extra` columns before those
@@ -105,15 +108,17 @@ class Tables:
         # The same one, until there is a component in part.
         self.part = self.whole.copy() if with_notes else self.whole
         self.extra = 0
-        self._notes: list[tuple[Whole | Part, _Notes, int]] | None = [] if with_notes else None
+        self._notes: list[tuple[WholeCopies | RightInPart, _Notes, int]] | None = (
+            [] if with_notes else None
+        )
 
-    def add(self, item: Whole) -> None:
+    def add(self, item: WholeCopies) -> None:
         """Takes it where that is better."""
         add_whole(self.whole, item)
         if self.part is not self.whole:
             self._noted(item, partial(add_whole, self.part, item))
 
-    def add_either(self, item: Whole | None, part: Part) -> None:
+    def add_either(self, item: WholeCopies | None, part: RightInPart) -> None:
         """Takes a component, if it may be whole, or a part of it, where that is better."""
         before = self.whole
         if part.high < 0:
@@ -129,21 +134,21 @@ class Tables:
         if item is not None:
             add_whole(self.whole, item)
 
-    def back(self, room: Room) -> tuple[list[Whole], Part | None, Room]:
+    def back(self, room: Room) -> tuple[list[WholeCopies], RightInPart | None, Room]:
         """What a cell of the second table has taken, from the last to the one in part, or to the
         first; and the room that there was for that and what came before it."""
         assert self._notes is not None, "notes were taken"
-        taken: list[Whole] = []
+        taken: list[WholeCopies] = []
         row, column = room
         for each, noted, extra in reversed(self._notes):
             if noted.has(row, column + extra):
-                if isinstance(each, Part):
+                if isinstance(each, RightInPart):
                     return taken, each, (row, column)
                 taken.append(each)
                 row, column = row - each.copies * each.m, column - each.copies * each.n
         return taken, None, (row, column)
 
-    def _noted(self, each: Whole | Part, add: Callable[[], None]) -> None:
+    def _noted(self, each: WholeCopies | RightInPart, add: Callable[[], None]) -> None:
         if self._notes is None:
             add()
         else:

@@ -26,10 +26,10 @@ import numpy as np
 from penstock.errors import PlanError
 from penstock.lab.static.cells import (
     Cells,
-    Part,
+    CellTables,
+    RightInPart,
     Room,
-    Tables,
-    Whole,
+    WholeCopies,
     add_whole,
     table_of,
     taken_of,
@@ -125,7 +125,7 @@ class Grid:
     def _one_after_the_other(self, found: _Found) -> tuple[_Found, Cells]:
         """The most with at most one component in part on each side; and the table of whole ones."""
         self._spend(self._steps(), self.most_room)
-        tables = Tables(self.most_room, self.dtype)
+        tables = CellTables(self.most_room, self.dtype)
         for kind in self._added(tables):
             x = np.arange(self.near.left[0][kind], self.near.left[1][kind] + 1)
             parts = x, np.full_like(x, self.n[kind])
@@ -135,7 +135,7 @@ class Grid:
             found = _Found(int(tables.part[row, column]), None)
         return found, tables.whole
 
-    def _added(self, tables: Tables) -> Iterator[int]:
+    def _added(self, tables: CellTables) -> Iterator[int]:
         """Adds all kinds in their order. Each is given when there is a copy of it to come, for that
         may be the last one."""
         for kind in self.order:
@@ -149,23 +149,23 @@ class Grid:
             elif last is not None:
                 tables.add(last)
 
-    def _wholes(self, kind: int, less: int = 0) -> list[Whole]:
+    def _wholes(self, kind: int, less: int = 0) -> list[WholeCopies]:
         """The components of a kind that may be whole or not, without `less` of the copies."""
         copies = int(self.copies[kind]) - less if self.near.is_whole[kind] else 0
         return [self._item(kind, part) for part in bundles(copies)]
 
-    def _item(self, kind: int, copies: int = 1) -> Whole:
-        return Whole(kind, copies, int(self.m[kind]), int(self.n[kind]))
+    def _item(self, kind: int, copies: int = 1) -> WholeCopies:
+        return WholeCopies(kind, copies, int(self.m[kind]), int(self.n[kind]))
 
-    def _part(self, kind: int) -> Part | None:
+    def _part(self, kind: int) -> RightInPart | None:
         """The right side of a component in part."""
         low, high = int(self.near.right[0][kind]), int(self.near.right[1][kind])
         if low > high:
             return None
         m, n = int(self.m[kind]), int(self.n[kind])
         if self.near.fixed[kind]:
-            return Part(kind, 0, m, low - n, high - n)
-        return Part(kind, m, m, low, high)
+            return RightInPart(kind, 0, m, low - n, high - n)
+        return RightInPart(kind, m, m, low, high)
 
     def _with(
         self, found: _Found, table: Cells, kind: int, parts: tuple[Ints, Ints], extra: int = 0
@@ -206,7 +206,7 @@ class Grid:
         self._spend(len(items), self.most_room)
         return self._without_each(table_of(items, self.most_room, self.dtype), bounds, found)
 
-    def _all_wholes(self, less: Collection[int]) -> list[Whole]:
+    def _all_wholes(self, less: Collection[int]) -> list[WholeCopies]:
         """Those of all kinds, of some of them a copy less."""
         kinds = np.flatnonzero(self.near.is_whole).tolist()
         return [item for kind in kinds for item in self._wholes(kind, int(kind in less))]
@@ -233,7 +233,7 @@ class Grid:
 
     # --- what was chosen --------------------------------------------------------------------------
 
-    def _chosen(self, found: _Found) -> tuple[list[Whole], list[_Kept]]:
+    def _chosen(self, found: _Found) -> tuple[list[WholeCopies], list[_Kept]]:
         if found.last is None:
             return self._back(None, self.room)
         kind, x, y = found.last
@@ -245,11 +245,11 @@ class Grid:
         self._spend(3 * len(items), room)
         return taken_of(items, room, self.dtype), [found.last]
 
-    def _back(self, last: int | None, room: Room) -> tuple[list[Whole], list[_Kept]]:
+    def _back(self, last: int | None, room: Room) -> tuple[list[WholeCopies], list[_Kept]]:
         """What has the most pairs in this room, of what comes before the last one."""
         space = room[0], room[1] + self.extra
         self._spend(3 * self._steps(), space)
-        tables = Tables(space, self.dtype, with_notes=True)
+        tables = CellTables(space, self.dtype, with_notes=True)
         for kind in self._added(tables):
             if kind == last:
                 break
@@ -269,7 +269,7 @@ class Grid:
         kept = _Kept(part.kind, int(self.m[part.kind]), there + int(y[best]))
         return [*wholes, *taken_of(items, (row, int(columns[best])), self.dtype)], [kept]
 
-    def _kept(self, wholes: list[Whole], parts: list[_Kept]) -> _Copies:
+    def _kept(self, wholes: list[WholeCopies], parts: list[_Kept]) -> _Copies:
         fixed = np.flatnonzero(self.near.fixed).tolist()
         copies = Counter({kind: int(self.copies[kind]) for kind in fixed})
         for item in wholes:

@@ -21,6 +21,15 @@ they can be made at all.
 
 O(c log c + t^2) for t kinds, and the program of the prices; then for each guess states times
 options for each kind, or as much as a grid takes.
+
+*Why not a solver.* CP-SAT (OR-tools 9.10, one thread) finds the same optima, but not soon enough.
+Measured were 24 cases of 50,000 tuples a side, 1,000 keys by Zipf's law and 5,000 tuples kept of
+each side: skews 0.25, 0.5, 0.75 and 1, frequent keys alike or shuffled, three seeds. This module
+took 4.1 s of processor time at most. A model of the kinds that the prices and guesses leave had not
+proved its answer in 5 cases after 30 s, of which it had 16 to 29 s of processor time; it took 10 to
+40 times as long as this module in 3 more, and less than 5 times as long in the other 16, in some
+less time. All of the 8 have a skew of 0.25 or 0.5. A model of all kinds, without prices, had no
+answer after 30 s in 7 of the 8 cases of one seed.
 """
 
 from __future__ import annotations
@@ -37,7 +46,7 @@ from penstock.lab.static.components import Ints, bundles, grouped
 from penstock.lab.static.greedy import by_node_degree
 from penstock.lab.static.in_part import Priced
 from penstock.lab.static.prices import Prices
-from penstock.lab.static.special import Kind, Options, options_of
+from penstock.lab.static.special import Kind, PartOptions, options_of
 
 __all__ = ["best_of_sides"]
 
@@ -138,7 +147,7 @@ class _Search:
         at_prices = np.where(self.whole, self.copies, 0)
         start = (0, at_prices @ self.m, at_prices @ self.n, at_prices @ (self.m * self.n), 0, 0, 0)
         states = _States(*(np.array([value], np.int64) for value in start))
-        layers: list[tuple[_States, Options]] = []
+        layers: list[tuple[_States, PartOptions]] = []
         all_kept = True
         for index in self.order.tolist():
             kind = Kind(
@@ -201,7 +210,7 @@ class _Search:
         return self.bound - (states.joined + at_prices)
 
     def _with_kind(
-        self, states: _States, kind: Kind, options: Options, gap: float, rows: int
+        self, states: _States, kind: Kind, options: PartOptions, gap: float, rows: int
     ) -> tuple[_States, bool]:
         """The states after this kind; and whether these are all, or some of too many rows."""
         all_grown = True
@@ -252,7 +261,7 @@ class _Search:
             states = _together([states, flipped.rows(near)])
         return states
 
-    def _chosen(self, layers: list[tuple[_States, Options]], row: int) -> tuple[Ints, Ints]:
+    def _chosen(self, layers: list[tuple[_States, PartOptions]], row: int) -> tuple[Ints, Ints]:
         """Goes back from a state of the last kind to what is kept of each component."""
         kept = np.zeros_like(self.kinds.of), np.zeros_like(self.kinds.of)
         for index, (states, options) in zip(
@@ -262,7 +271,7 @@ class _Search:
             others = int(self.copies[index]) - int(options.used[option])
             whole = others - flips if self.whole[index] else flips
             copies = [(int(self.m[index]), int(self.n[index]))] * whole
-            copies += options.special(option)
+            copies += options.special(option, int(self.m[index]))
             self._note(kept, index, copies)
             row = int(states.parent[row])
         return kept

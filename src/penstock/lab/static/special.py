@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from penstock.lab.static.components import Ints
 
-__all__ = ["Kind", "Options", "inside", "options_of"]
+__all__ = ["Kind", "PartOptions", "inside", "options_of"]
 
 _LEFT, _RIGHT = 1, 2
 
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
     whole: bool
 
 
-class Options(NamedTuple):
+class PartOptions(NamedTuple):
     """One row each, in order of their losses; the first is none. `used`: how many copies are in
     part; the first keeps (x, y), a second one (m, second)."""
 
@@ -41,18 +41,17 @@ class Options(NamedTuple):
     x: Ints
     y: Ints
     second: Ints
-    m: int
 
-    def special(self, option: int) -> list[tuple[int, int]]:
-        """What is kept of the copies that are in part."""
+    def special(self, option: int, m: int) -> list[tuple[int, int]]:
+        """What is kept of the copies that are in part, of components of m left tuples."""
         used = int(self.used[option])
-        copies = [(int(self.x[option]), int(self.y[option])), (self.m, int(self.second[option]))]
+        copies = [(int(self.x[option]), int(self.y[option])), (m, int(self.second[option]))]
         return copies[:used]
 
 
 def options_of(
     kind: Kind, prices: tuple[float, float], gap: float, limit: int
-) -> tuple[Options, bool]:
+) -> tuple[PartOptions, bool]:
     """All options with a loss up to `gap`; and whether some were left out for the limit."""
     m, n = kind.m, kind.n
     corner = max(0.0, m * n - prices[0] * m - prices[1] * n)
@@ -89,22 +88,7 @@ def options_of(
     order = np.argsort(joint[5], kind="stable")
     cut |= len(order) > limit
     first = [column[order[:limit]] for column in joint]
-    # One by one: an element of a list has no type of its own.
-    return (
-        Options(
-            first[0],
-            first[1],
-            first[2],
-            first[3],
-            first[4],
-            first[5],
-            first[6],
-            first[7],
-            first[8],
-            m,
-        ),
-        cut,
-    )
+    return PartOptions(*first), cut
 
 
 def inside(

@@ -8,19 +8,19 @@ is that which would be taken here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.engine.residual import bound
 from penstock.kernels.arena import Words
-from penstock.lab.sizing.reading import JOINED_ROWS, check_share
-from penstock.lab.sizing.recording import Recording, Whole, deciding_columns
-from penstock.lab.sizing.sample import KeySample, chosen_sample
-from penstock.lab.sizing.survey import StreamSurvey, arrivals_of, slot_us, surveyed_need
+from penstock.lab.recording.key_sample import KeySample
+from penstock.lab.recording.reading import FirstReading, read_twice
+from penstock.lab.recording.recording import Recording, deciding_columns, slim_binding
+from penstock.lab.recording.survey import StreamSurvey, arrivals_of, slot_us
 from penstock.model.binding import Binding
 from penstock.spark.rows.packing import in_schema
 from penstock.spark.session import prepare_session
@@ -39,51 +39,52 @@ _WIDTH_ROWS: Final = 1_000  # to measure the width of rows by
 def read_frames(
     query: WindowJoin, frames: Mapping[str, Any], *, share: float | None = None, seed: int = 0
 ) -> Recording:
-    """All rows, or a sample of them. share, seed: as in `reading.read_recording`."""
-    check_share(query, share)
-    prepare_session(frames[query.names[0]].sparkSession, streaming=False)
-    slim = [
-        frames[name].select(*deciding_columns(query, stream))
-        for stream, name in enumerate(query.names)
-    ]
-    widths = {name: _width(frames[name]) for name in query.names}
-    if share == 1 or not query.keys[0]:
-        return _whole(query, slim, widths)
-    unselected = replace(query, select=[])
-    schemas = [frame.limit(0).toArrow().schema for frame in slim]
-    binding = bound(Binding.of(unselected), dict(enumerate(schemas)))
-    width_us = slot_us(query)
-    surveyed = [
-        _surveyed(frame, Counter(binding, stream, width_us), width_us)
-        for stream, frame in enumerate(slim)
-    ]
-    surveys = [survey for survey, _ in surveyed]
-    rows = sum(each for _, each in surveyed)
-    if share is None and rows <= JOINED_ROWS:
-        return _whole(query, slim, widths)
-    tuples = sum(each.tuples for each in surveys)
-    wanted = JOINED_ROWS if share is None else max(round(share * tuples), 1)
-    sample = chosen_sample([each.frequent for each in surveys], wanted, seed)
-    tables = {
-        name: frame.mapInArrow(Taker(binding, stream, sample), frame.schema).toArrow()
-        for stream, (name, frame) in enumerate(zip(query.names, slim, strict=True))
-    }
-    whole = Whole(rows, tuples, surveyed_need(query, surveys))
-    return Recording.of(query, tables, row_bytes=widths, sample=sample, whole=whole)
+    """All rows, or a sample of them. share, seed: as in `reading.read_twice`."""
+    return read_twice(query, _FrameStreams(query, frames), share, seed)
 
 
-def _whole(query: WindowJoin, frames: list[Any], widths: Mapping[str, float]) -> Recording:
-    tables = {name: frame.toArrow() for name, frame in zip(query.names, frames, strict=True)}
-    return Recording.of(query, tables, row_bytes=widths)
+class _FrameStreams:
+    """Spark DataFrames, by stream."""
+
+    def __init__(self, query: WindowJoin, frames: Mapping[str, Any]) -> None:
+        prepare_session(frames[query.names[0]].sparkSession, streaming=False)
+        self._query, self._frames = query, frames
+        self._slim = [
+            frames[name].select(*deciding_columns(query, stream))
+            for stream, name in enumerate(query.names)
+        ]
+
+    @cached_property
+    def _binding(self) -> Binding:
+        schemas = [frame.limit(0).toArrow().schema for frame in self._slim]
+        return slim_binding(self._query, schemas)
+
+    def first(self, most_rows: int | None) -> FirstReading:
+        some = {name: self._frames[name].limit(_WIDTH_ROWS).toArrow() for name in self._query.names}
+        row_bytes = {name: each.nbytes / max(len(each), 1) for name, each in some.items()}
+        if most_rows is None:
+            return FirstReading(0, row_bytes, [], self._tables(self._slim))
+        found = [_surveyed(frame, self._binding, at) for at, frame in enumerate(self._slim)]
+        rows = sum(each for _, each in found)
+        tables = self._tables(self._slim) if rows <= most_rows else None
+        return FirstReading(rows, row_bytes, [survey for survey, _ in found], tables)
+
+    def second(self, sample: KeySample) -> dict[str, pa.Table]:
+        return self._tables(
+            frame.mapInArrow(Taker(self._binding, stream, sample), frame.schema)
+            for stream, frame in enumerate(self._slim)
+        )
+
+    def _tables(self, frames: Iterable[Any]) -> dict[str, pa.Table]:
+        return {
+            name: frame.toArrow() for name, frame in zip(self._query.names, frames, strict=True)
+        }
 
 
-def _width(frame: Any) -> float:
-    some: pa.Table = frame.limit(_WIDTH_ROWS).toArrow()
-    return float(some.nbytes) / max(len(some), 1)
-
-
-def _surveyed(frame: Any, counter: Counter, width_us: int) -> tuple[StreamSurvey, int]:
+def _surveyed(frame: Any, binding: Binding, stream: int) -> tuple[StreamSurvey, int]:
     """The survey of a stream, and how many rows it has."""
+    width_us = slot_us(binding.query)
+    counter = Counter(binding, stream, width_us)
     counts = frame.mapInArrow(counter, _COUNTED).groupBy("kind", "what").sum("tuples")
     counts = counts.withColumnRenamed("sum(tuples)", "tuples").persist()
     try:

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
-from penstock.engine.intake import as_table, take_in
+from penstock.engine.intake import take_in
 from penstock.engine.release import release
-from penstock.errors import InputError, PlanError
+from penstock.engine.residual import bound
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
-from penstock.lab.sizing.need import Entering, Need
-from penstock.lab.sizing.sample import (
+from penstock.lab.recording.given_tables import checked_tables, unused_name
+from penstock.lab.recording.key_sample import (
     GROUPS,
     Floats,
     Groups,
@@ -29,20 +29,20 @@ from penstock.lab.sizing.sample import (
     check_divisible,
     sample_weights,
 )
-from penstock.model.arrival_time import ARRIVAL
+from penstock.lab.recording.need import Entering, Need
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.window_join import WindowJoin
 from penstock.windows.payload.storage import take_rows
 
-__all__ = ["GROUP", "SINCE", "Recording", "Whole", "deciding_columns"]
+__all__ = ["GROUP", "SINCE", "Recording", "WholeRecording", "deciding_columns", "slim_binding"]
 
 # What results are counted by: the group of their key, and in semi joins when their tuple came.
 GROUP: Final = "group"
 SINCE: Final = "since"
 
 
-class Whole(NamedTuple):
+class WholeRecording(NamedTuple):
     """What is known of a recording of which only a sample is here: its rows; how many tuples enter
     the windows of all streams, and how many are live at once."""
 
@@ -65,7 +65,7 @@ class Recording:
     row_bytes: tuple[float, ...]
     weights: Floats
     sample: KeySample | None = None
-    whole: Whole | None = None
+    whole: WholeRecording | None = None
 
     @classmethod
     def of(
@@ -75,24 +75,26 @@ class Recording:
         *,
         row_bytes: Mapping[str, float] | None = None,
         sample: KeySample | None = None,
-        whole: Whole | None = None,
+        whole: WholeRecording | None = None,
     ) -> Recording:
         """Of the tables of all streams, in any order.
 
         row_bytes: of rows as they were before columns were left out. sample: to join of these rows,
         and `whole` what they are a part of.
         """
-        given = _checked(query, tables)
+        # Columns that have been left out must not be missed.
+        query = replace(query, select=[])
+        given = checked_tables(query, tables)
         slim = {
             name: table.select(deciding_columns(query, stream))
             for stream, (name, table) in enumerate(given.items())
         }
-        # Columns that have been left out must not be missed, and nothing comes late.
+        # Nothing comes late.
         in_order = [
             replace(each, lateness="0 seconds", idle_timeout=None, max_jump=None)
             for each in query.streams
         ]
-        query = replace(query, streams=in_order, select=[])
+        query = replace(query, streams=in_order)
         binding, intakes = take_in(query, Binding.of(query), slim, 0)
         streams = [
             _prepared(binding, stream, intakes[stream], sample) for stream in range(len(given))
@@ -104,7 +106,7 @@ class Recording:
             check_divisible(query)
             groups = np.concatenate([each.entering.groups for each in streams])
             weights = sample_weights(np.bincount(groups, minlength=GROUPS + 1), whole.tuples)
-            column = _new_name(batches[0].schema.names)
+            column = unused_name(GROUP, batches[0].schema.names)
             batches[0] = batches[0].append_column(column, pa.array(streams[0].groups))
             select[GROUP] = f"{query.names[0]}.{column}"
         if query.how == "semi":
@@ -138,36 +140,17 @@ class Recording:
         return np.zeros(len(words), np.int8) if self.sample is None else self.sample.groups(words)
 
 
+def slim_binding(query: Query, schemas: Sequence[pa.Schema]) -> Binding:
+    """The binding of streams that have only the columns that decide the answer."""
+    return bound(Binding.of(replace(query, select=[])), dict(enumerate(schemas)))
+
+
 def deciding_columns(query: Query, stream: int) -> list[str]:
     """The columns of a stream that the answer depends on."""
     found = {*query.keys[stream], query.streams[stream].time_column}
     for predicate in (*query.filters, *query.residuals):
         found.update(column.name for column in predicate.columns if column.stream == stream)
     return sorted(found)
-
-
-def _checked(query: WindowJoin, tables: Mapping[str, Any]) -> dict[str, pa.Table]:
-    for stream in query.streams:
-        if stream.time is ARRIVAL:
-            raise PlanError(
-                f"stream {stream.name!r} takes its time of arrival, and a recording needs to know "
-                "when its tuples came; name a time column"
-            )
-    if set(tables) != set(query.names):
-        raise InputError(
-            f"there must be a table for each of the streams {query.names}, got {list(tables)}"
-        )
-    given = {name: as_table(tables[name], name) for name in query.names}
-    for number, (name, table) in enumerate(given.items()):
-        missing = [
-            each for each in deciding_columns(query, number) if each not in table.schema.names
-        ]
-        if missing:
-            raise InputError(
-                f"the table of stream {name!r} has no columns {missing}; it has "
-                f"{table.schema.names}"
-            )
-    return given
 
 
 class _Prepared(NamedTuple):
@@ -191,10 +174,3 @@ def _prepared(binding: Binding, stream: int, intake: Intake, sample: KeySample |
         np.zeros(len(arrivals), np.int8) if sample is None else sample.groups(arrivals.keys)
     )
     return _Prepared(intake, groups[rows], Entering(arrivals.ts, of_arrivals))
-
-
-def _new_name(taken: Sequence[str]) -> str:
-    name = GROUP
-    while name in taken:
-        name += "_"
-    return name

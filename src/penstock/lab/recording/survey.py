@@ -18,7 +18,7 @@ from penstock.engine.intake import event_times
 from penstock.engine.release import release
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
-from penstock.lab.sizing.need import Entering, Need, most_live
+from penstock.lab.recording.need import Entering, Need, most_live
 from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.stats.heavy_keys import HeavyKeys

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from penstock.errors import PlanError
 from penstock.kernels.arena import Words
-from penstock.lab.optimum.recording import Recording
+from penstock.lab.optimum.timeline import Timeline
 from penstock.model.query import Query
 from penstock.model.window import TimeWindow
 from penstock.planning.case import plan_for
@@ -31,33 +31,33 @@ class Matches(NamedTuple):
     times: Words
 
 
-def matches_of(recording: Recording) -> Matches:
-    """All pairs of a recording."""
-    query = recording.query
-    for stream, lengths in enumerate(recording.lengths):
+def matches_of(timeline: Timeline) -> Matches:
+    """All pairs of a timeline."""
+    query = timeline.query
+    for stream, lengths in enumerate(timeline.lengths):
         if lengths is not None:
             query = query.resized(stream, TimeWindow(lengths.longest_us))
-    found = _found(query, recording)
+    found = _found(query, timeline)
     rows = [found[name].to_numpy() for name in ("0", "1")]
-    places = [_by_row(recording, stream, "place")[rows[stream]] for stream in range(2)]
-    if any(recording.lengths):
+    places = [_by_row(timeline, stream, "place")[rows[stream]] for stream in range(2)]
+    if any(timeline.lengths):
         # What is in the longest window may have left its own.
-        lasts = [_by_row(recording, stream, "last")[rows[stream]] for stream in range(2)]
+        lasts = [_by_row(timeline, stream, "last")[rows[stream]] for stream in range(2)]
         in_window = np.where(places[0] < places[1], places[1] <= lasts[0], places[0] <= lasts[1])
         rows, places = ([each[in_window] for each in pair] for pair in (rows, places))
     tables = [
         table.drop_columns([column])
-        for table, column in zip(recording.tables, recording.number_columns, strict=True)
+        for table, column in zip(timeline.tables, timeline.number_columns, strict=True)
     ]
-    times = recording.times[recording.instant_of[np.maximum(*places)]]
+    times = timeline.times[timeline.instant_of[np.maximum(*places)]]
     return Matches((tables[0], tables[1]), (rows[0], rows[1]), (places[0], places[1]), times)
 
 
-def _found(query: Query, recording: Recording) -> pa.Table:
+def _found(query: Query, timeline: Timeline) -> pa.Table:
     """What the engine gives, a piece of time after the other: so too many are seen before they are
     all there."""
-    cuts = np.unique(recording.times[recording.instant_of[_PIECE::_PIECE]])
-    ends = [[*np.searchsorted(times, cuts).tolist(), len(times)] for times in recording.row_times]
+    cuts = np.unique(timeline.times[timeline.instant_of[_PIECE::_PIECE]])
+    ends = [[*np.searchsorted(times, cuts).tolist(), len(times)] for times in timeline.row_times]
     begins = [[0, *each[:-1]] for each in ends]
     pieces, number = [], 0
     with Join(query, plan_for(query, None, None, None, None), None, None) as join:
@@ -65,7 +65,7 @@ def _found(query: Query, recording: Recording) -> pa.Table:
             given = {
                 name: table.slice(begin[piece], end[piece] - begin[piece])
                 for name, table, begin, end in zip(
-                    query.names, recording.tables, begins, ends, strict=True
+                    query.names, timeline.tables, begins, ends, strict=True
                 )
             }
             pieces.append(join.push(given))
@@ -80,9 +80,9 @@ def _found(query: Query, recording: Recording) -> pa.Table:
     return pa.concat_tables(pieces)
 
 
-def _by_row(recording: Recording, stream: int, what: str) -> Words:
+def _by_row(timeline: Timeline, stream: int, what: str) -> Words:
     """A column of a stream's tuples, by rows of its table."""
-    tuples = recording.streams[stream]
-    column = np.full(len(recording.tables[stream]), -1, np.int64)
+    tuples = timeline.streams[stream]
+    column = np.full(len(timeline.tables[stream]), -1, np.int64)
     column[tuples.row] = getattr(tuples, what)
     return column

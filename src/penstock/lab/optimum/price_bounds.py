@@ -31,7 +31,7 @@ from penstock.kernels.optimum.repair import Walk, repair
 from penstock.lab.optimum.chains import chained, trimmed
 from penstock.lab.optimum.holding import Holding, earned
 
-__all__ = ["Bounds", "Search", "priced"]
+__all__ = ["PricedDecision", "Search", "priced"]
 
 _Floats = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ _KEPT: Final = 0.95  # of the direction, from step to step
 _FIRST, _LAST = 1.0, 0.1  # parts of Polyak's step, falling from one to the other
 
 
-class Bounds(NamedTuple):
+class PricedDecision(NamedTuple):
     """A decision, what it earns, and what none can exceed."""
 
     until: Words
@@ -51,7 +51,7 @@ class Bounds(NamedTuple):
     upper: int
 
 
-def priced(holding: Holding, *, width: float = 0.001, steps: int | None = None) -> Bounds:
+def priced(holding: Holding, *, width: float = 0.001, steps: int | None = None) -> PricedDecision:
     """A feasible decision and a bound of what any could earn.
 
     width: part of the bound that may be between the two; no more is done once it is reached.
@@ -66,7 +66,7 @@ def priced(holding: Holding, *, width: float = 0.001, steps: int | None = None) 
     search.decide()
     if steps > 0 and not search.is_within(width):
         search.descend(search.constant(), steps, width)
-    return Bounds(search.until, search.earned, search.upper >> chains.bits)
+    return PricedDecision(search.until, search.earned, search.upper >> chains.bits)
 
 
 class Search:

@@ -1,4 +1,5 @@
-"""A recording of two streams, as the exact join sees it: who arrives when, and stays how long.
+"""The timeline of two recorded streams, as the exact join sees them: which tuples arrive when, and
+how long they stay.
 
 Tuples have places, in order of time, then of streams, then of rows: the order of the oracle.
 Those of one time form an instant. Tuples that the join would not take in (before the begin of their
@@ -18,20 +19,20 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.intake import as_table, take_in
+from penstock.engine.intake import take_in
 from penstock.engine.release import release
-from penstock.engine.residual import bound
-from penstock.errors import InputError, QueryError, TimestampError
+from penstock.errors import QueryError, TimestampError
 from penstock.kernels.arena import Words
 from penstock.lab.optimum.changing import Lengths, parse_lengths
-from penstock.model.arrival_time import ARRIVAL
+from penstock.lab.recording.given_tables import checked_tables, unused_name
+from penstock.lab.recording.need import ends_of
 from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, Window
 from penstock.windows.keys import as_kind, key_words
 
-__all__ = ["Recording", "Tuples", "read_recording"]
+__all__ = ["Timeline", "Tuples", "timeline_of"]
 
 
 class Tuples(NamedTuple):
@@ -50,7 +51,7 @@ class Tuples(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recording:
+class Timeline:
     """query: with rows numbered, see `number_columns`. tables: with these numbers. streams: their
     tuples. row_times: of all rows of each table, in microseconds. times: of each instant.
     instant_of: of each place. last_place: of each instant. lengths: by stream, of windows that are
@@ -67,23 +68,21 @@ class Recording:
     lengths: tuple[Lengths | None, ...]
 
 
-def read_recording(
+def timeline_of(
     query: Query, tables: Mapping[str, Any], windows: Mapping[str, Any] | None
-) -> Recording:
-    """Check the tables of a query and put their tuples in order.
+) -> Timeline:
+    """The timeline of the tables of a query.
 
     windows: that change, or are the tuple's own, by stream; see `changing`.
     """
-    _check(query, tables)
-    given = [as_table(tables[name], name) for name in query.names]
-    # So that errors name columns as they were given.
-    bound(Binding.of(query), {stream: table.schema for stream, table in enumerate(given)})
-    lengths = parse_lengths(query, dict(zip(query.names, given, strict=True)), windows)
-    columns = tuple(_new_name(table.column_names) for table in given)
-    numbered = tuple(
+    _check_known(query)
+    given = checked_tables(query, tables)
+    lengths = parse_lengths(query, given, windows)
+    columns = [unused_name("row number", table.column_names) for table in given.values()]
+    numbered = [
         table.append_column(column, pa.array(np.arange(len(table))))
-        for table, column in zip(given, columns, strict=True)
-    )
+        for table, column in zip(given.values(), columns, strict=True)
+    ]
     query = replace(
         query,
         select={
@@ -105,15 +104,12 @@ def read_recording(
     for stream, each in enumerate(arrivals):
         places = place[of_stream == stream]
         own = lengths.get(query.names[stream])
-        until = (
-            _ends(query.windows[stream], each.ts)
-            if own is None
-            else own.ends(each.ts, rows[stream])
-        )
+        window = query.windows[stream]
+        until = ends_of(window, each.ts) if own is None else own.ends(each.ts, rows[stream])
         last = np.searchsorted(every_ts[order], until, "right") - 1
-        last = np.minimum(last, _counted_out(query.windows[stream], places, keys[stream]))
+        last = np.minimum(last, _counted_out(window, places, keys[stream]))
         streams.append(Tuples(rows[stream], keys[stream], places, instant_of[places], last))
-    return Recording(
+    return Timeline(
         query,
         (numbered[0], numbered[1]),
         (columns[0], columns[1]),
@@ -126,7 +122,7 @@ def read_recording(
     )
 
 
-def _check(query: Query, tables: Mapping[str, Any]) -> None:
+def _check_known(query: Query) -> None:
     if len(query.names) != 2:
         raise QueryError(
             f"the optimum is known for joins of two streams, got {len(query.names)}: "
@@ -136,30 +132,6 @@ def _check(query: Query, tables: Mapping[str, Any]) -> None:
         raise QueryError(
             f"the optimum is known for inner joins, got how={query.how!r}; leave how= out"
         )
-    for stream in query.streams:
-        if stream.time is ARRIVAL:
-            raise QueryError(
-                f"stream {stream.name!r} has no time column, and a recording needs to know when "
-                "its tuples came; name the column with time="
-            )
-    if not isinstance(tables, Mapping):
-        raise InputError(
-            f"tables must be a mapping from streams to tables, got a {type(tables).__name__}; "
-            f"give one for each of {query.names}"
-        )
-    for name in query.names:
-        if name not in tables:
-            raise InputError(f"there is no table for stream {name!r}, got {list(tables)}; add it")
-    for name in tables:
-        if name not in query.names:
-            raise InputError(f"no stream is called {name!r}; the streams are {query.names}")
-
-
-def _new_name(taken: list[str]) -> str:
-    name = "row number"
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _released(
@@ -211,13 +183,6 @@ def _codes(arrays: list[pa.Array], kind: KeyKind) -> Words:
         return np.unique(words, return_inverse=True)[1]
     values = pa.concat_arrays([as_kind(each, kind) for each in arrays])
     return values.dictionary_encode(null_encoding="encode").indices.to_numpy()
-
-
-def _ends(window: Window, ts: Words) -> Words:
-    """The last time at which each tuple is in its window."""
-    if window.slot_us:
-        return (ts // window.slot_us + 1) * window.slot_us - 1
-    return ts + window.length_us
 
 
 def _counted_out(window: Window, place: Words, key: Words) -> Words:

@@ -13,12 +13,12 @@ from penstock.errors import InputError
 from penstock.kernels.arena import Words
 from penstock.model.window import FOREVER
 
-__all__ = ["Steps", "parse_steps", "parse_time"]
+__all__ = ["StepFunction", "parse_steps", "parse_time"]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Steps(NamedTuple):
+class StepFunction(NamedTuple):
     """begins: times in microseconds, in order. values: what holds from each of them on; the first
     holds before it too."""
 
@@ -33,7 +33,7 @@ class Steps(NamedTuple):
         return least
 
 
-def parse_steps(given: Sequence[Any], what: str, value: Callable[[Any], int]) -> Steps:
+def parse_steps(given: Sequence[Any], what: str, value: Callable[[Any], int]) -> StepFunction:
     """From pairs of a time and what holds from it on."""
     advice = f"{what} must be pairs of a time and what holds from it on, in order of time"
     if not given or not all(
@@ -44,7 +44,8 @@ def parse_steps(given: Sequence[Any], what: str, value: Callable[[Any], int]) ->
     begins = [parse_time(time, what) for time, _ in given]
     if any(later <= earlier for earlier, later in pairwise(begins)):
         raise InputError(f"{advice}, got times that are not in order: {given!r}; sort them")
-    return Steps(np.array(begins, np.int64), np.array([value(each) for _, each in given], np.int64))
+    values = [value(each) for _, each in given]
+    return StepFunction(np.array(begins, np.int64), np.array(values, np.int64))
 
 
 def parse_time(given: Any, what: str) -> int:

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from penstock.kernels.arena import Words
-from penstock.lab.sizing.sample import Floats, Groups
+from penstock.lab.recording.key_sample import Floats, Groups
 from penstock.model.query import Query
 from penstock.model.window import Window
 
-__all__ = ["ComeOut", "Entering", "Need", "most_live"]
+__all__ = ["ComeOut", "Entering", "Need", "ends_of", "most_live"]
 
 
 class Entering(NamedTuple):
@@ -88,5 +88,9 @@ def most_live(
 def _after(window: Window, ts: Words) -> Words:
     """When tuples are no longer live. Bounds on a difference may end one before it comes: it is
     then never live."""
-    ends: Words = window.ends(ts)  # type: ignore[assignment, arg-type]  # of each of them
-    return np.maximum(ends + 1, ts)
+    return np.maximum(ends_of(window, ts) + 1, ts)
+
+
+def ends_of(window: Window, ts: Words) -> Words:
+    """The last time at which each tuple is in its window."""
+    return window.ends(ts)  # type: ignore[arg-type, return-value]  # of each of them
