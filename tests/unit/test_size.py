@@ -507,7 +507,7 @@ def test_what_cannot_be_done_is_said(files: list[str], arguments: list[str], mes
 def test_all_rows_are_joined_where_there_is_no_key(
     files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.cli.size.JOINED_ROWS", 1_000)
+    monkeypatch.setattr("penstock.cli.commands.size.JOINED_ROWS", 1_000)
     monkeypatch.setattr("penstock.lab.recording.reading.JOINED_ROWS", 1_000)
     where = ["--where", "abs(a.v - b.v) <= 1000000000000", "--policy", "oldest"]
     result = run(*files, *BASE[2:], *where, "--recall", "50")
