@@ -34,7 +34,8 @@ _SAMPLED_GHOSTS: Final = 1 << 12
 _LEAST_CHANCE: Final = 2.0**-30
 _FEWER: Final = 0.93
 _BY_WORTH: Final = 0.5  # of 2: a quarter
-_RELAXED: Final = 1.25
+_RELAXED: Final = 1.1
+_ROOMY: Final = 0.7  # of the ghosts there may be: if fewer are there, chances get better
 _HALVINGS: Final = 30
 _GROWTH: Final = 4  # for a part of as many as there are room is made
 
@@ -166,7 +167,7 @@ class GhostRoom:
         """When there is room again, give better chances to ghosts that are laid from now on."""
         budget = self.windows.state.budget
         # In semi joins all of a key have the same chance, whenever they are laid.
-        if budget["uniform"][0] < 1.0 and not budget["stops"][0] and 2 * self.held < self.most:
+        if budget["uniform"][0] < 1.0 and not budget["stops"][0] and self.held < _ROOMY * self.most:
             # Not those by worth: more of these leave less room for a sample of all.
             budget["uniform"] = np.minimum(budget["uniform"] * _RELAXED, 1.0)
 
@@ -181,10 +182,13 @@ class GhostRoom:
         had = ghosts.chances(marks)
         worths = worths_of(ghosts.levels(marks))
         budget = windows.state.budget[0]
-        uniform = (2.0 - _BY_WORTH) * wanted / float((1.0 / had).sum())
+        alike = wanted / float((1.0 / had).sum())
         worth = float((worths / had).sum())
-        if budget.stops or worth <= 0.0:
-            return min(uniform / 2, float(budget.uniform) / 2), 0.0
+        if budget.stops:
+            return min(alike, float(budget.uniform) / 2), 0.0
+        if worth <= 0.0:
+            return min(alike, float(budget.uniform)), 0.0
+        uniform = (2.0 - _BY_WORTH) * alike
         slope = _BY_WORTH * wanted / worth
         # Chances end at 1, and none rises: as much of both as gives what is wanted.
         least, most = 0.5, 1.0 / min(uniform, 1.0)
