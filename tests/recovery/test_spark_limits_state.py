@@ -13,8 +13,8 @@ from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan
 from penstock.spark.state.bucket import Bucket, BucketStep
-from penstock.spark.state.cold import Manifest
 from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.manifest import Manifest
 from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
 from support.simulator import AttemptStore, Committed
 

@@ -15,8 +15,8 @@ from penstock.model.plan import Plan
 from penstock.runtime import envelope
 from penstock.spark.bucket_count import BucketCount, partition_of
 from penstock.spark.state.bucket import Bucket
-from penstock.spark.state.cold import Manifest
 from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.manifest import Manifest
 from penstock.spark.state.mapped import MappedFiles
 from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
 from support.simulator import AttemptStore, Committed

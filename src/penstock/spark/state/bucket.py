@@ -38,8 +38,8 @@ from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.shedding.shedder import Shedder
 from penstock.spark.bucket_count import spread_names
-from penstock.spark.state.cold import Manifest, Store
 from penstock.spark.state.hot import HotState
+from penstock.spark.state.manifest import Manifest, Store
 from penstock.spark.state.segments import Segments
 from penstock.spark.state.survivors import Survivors
 

@@ -26,7 +26,7 @@ from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.spark.state.bucket_engine import BucketEngine
-from penstock.spark.state.cold import Manifest, Segment, Store
+from penstock.spark.state.manifest import Manifest, Segment, Store
 from penstock.spark.state.segment_bytes import (
     read_flags,
     read_segment,

@@ -31,7 +31,7 @@ from penstock.shedding import saved
 from penstock.shedding.shedder import Shedder
 from penstock.spark.state import segments as sizes
 from penstock.spark.state.bucket_engine import BucketEngine
-from penstock.spark.state.cold import Manifest, Segment, Store
+from penstock.spark.state.manifest import Manifest, Segment, Store
 from penstock.spark.state.segment_bytes import (
     numbers_in,
     read_rows,
