@@ -106,6 +106,19 @@ def test_other_limits_at_a_restart() -> None:
         stepped(state, bucket_of(Limits("10 rows", loss="off")), b=rows([500]))
 
 
+def test_memory_may_be_limited_after_a_service_rate_alone() -> None:
+    """Which remembers no tuples that were shed, because it sheds none."""
+    served = Limits(service_rate=1e6)
+    state, step = stepped(Committed(), bucket_of(served), a=rows(range(20)))
+    limits = Limits("10 rows", service_rate=1e6)
+    state, step = stepped(state, bucket_of(limits), b=rows([30]))
+    assert (step.live, step.rebuilt) == (10, True)
+    state, step = stepped(state, bucket_of(limits), b=rows([40]))
+    assert (step.live, step.rebuilt, step.ghosts > 0) == (10, True, True)
+    with pytest.raises(ps.SnapshotError, match="tuples that were shed are remembered"):
+        stepped(state, bucket_of(served), b=rows([50]))
+
+
 def test_a_semi_join_that_gets_limits_keeps_what_has_not_matched() -> None:
     state, step = stepped(Committed(), bucket_of(None, SEMI), a=rows([1, 2]), b=rows([2]))
     assert step.results.num_rows == 2
@@ -142,6 +155,10 @@ def test_a_record_that_is_damaged_or_missing_is_noticed() -> None:
     del places[-1, 0]
     with pytest.raises(ps.SnapshotError, match="missing"):
         stepped(Committed(state.manifest, places), bucket_of(Limits("5 rows")), b=rows([20]))
+    other, _ = stepped(Committed(), bucket_of(Limits("3 rows")), a=rows(range(9)))
+    mixed = Committed(state.manifest, {**state.segments, (-1, 0): other.segments[-1, 0]})
+    with pytest.raises(ps.SnapshotError, match="in its segments, and should have"):
+        stepped(mixed, bucket_of(Limits("5 rows")), b=rows([20]))
     assert state.manifest is not None
     binding = Binding.of(INNER).bound_with({0: SCHEMA, 1: SCHEMA})
     assert Manifest.unpack(state.manifest, binding, (1, 1)).loss == "exact"

@@ -6,18 +6,15 @@ watermark has not passed, so letting them in writes nothing. Which of its tuples
     by time     if all stay until their window ends: from the watermark or, in windows that do not
                 end by time, from the oldest tuple inside (`Manifest.floors`). Arrivals are written
                 as they came.
-    by number   if some may leave early (`BucketEngine.leaves_early`). Tuples are numbered by
-                stream, and stand in their window in that order. What a step leaves of its arrivals
-                is written from the window. A tuple that leaves later costs its number only, in the
-                record that each step writes beside the segments.
+    by number   if some may leave early (`BucketEngine.leaves_early`). The tuples of a stream are
+                numbered, and stand in their window in that order. Those that a step has left of
+                its arrivals are written from there. Beside the segments each step writes a record
+                of the numbers that remain, so a tuple that leaves later costs its number only.
 
-The tables of the record:
-
-    left N      the numbers of all that remain in window N
-    marks N     their marks, if these may be others than when their segment was written
-
-Under limits ghosts have numbers and segments as tuples have, and the record has what the shedder
-knows (shedding/saved.py), with the ledger: so a result is counted as lost once, whoever goes on.
+The record has tables: `left N`, the numbers in window N as differences, and `marks N`, the marks
+there, if they may be others than when the segments were written. Under limits it also has what the
+shedder knows (shedding/saved.py), with the ledger, so that a result is counted as lost once,
+whoever goes on; and ghosts have windows, numbers and segments as tuples have.
 """
 
 from __future__ import annotations
@@ -49,8 +46,8 @@ _Record = dict[str, pa.Table]
 
 
 class ColdState:
-    """That of an engine's bucket. The manifest is changed, and written by others: its watermark is
-    that of the last step, or of a history, until the windows are filled."""
+    """That of an engine's bucket. The manifest is changed, and written by others; until windows
+    have been filled, its watermark is that of the last step, or of a history."""
 
     def __init__(self, engine: BucketEngine, store: Store, manifest: Manifest) -> None:
         self._engine = engine
@@ -85,7 +82,7 @@ class ColdState:
                 self._shedder.losses.forget()
         if engine.leaves_early and not manifest.recorded:
             for segments in self._segments:
-                segments.replace_all(())  # after this step by others, with numbers
+                segments.replace_all([])  # `settle` writes all anew, with numbers
         if self._shedder is not None:
             self._shedder.enforce(watermark)  # the limits may be others
 
@@ -173,7 +170,7 @@ class ColdState:
     # In a step, and after it.
 
     def append(self, stream: int, arrivals: Arrivals) -> None:
-        """Keep tuples, which are in order of time. If some may leave early, `settle` does it."""
+        """Write tuples, which are in order of time; if some may leave early, `settle` does it."""
         if not self._engine.leaves_early:
             self._segments[stream].append([table_of(arrivals.ts, arrivals.columns)])
 
@@ -189,7 +186,8 @@ class ColdState:
             else:
                 remaining = self._in_time(window, self._manifest.watermark)
             segments.forget_all_but(remaining)
-            # By time, all leave in the order of their times, but from windows of rows.
+            # One tuple that stays can keep a segment for ever, if tuples leave in any order: early,
+            # or from a window of rows, which a rare key does not leave.
             if engine.leaves_early or self._query.windows[window].rows:
                 waiting = engine.waiting.rows(window) if self._query.counts else 0
                 if segments.are_half_empty(self._windows.live(window) + waiting):
@@ -220,9 +218,9 @@ class ColdState:
 
     def _note_matched(self) -> None:
         for stream in self._query.marked:
-            begin = self._in_time(stream, self._manifest.watermark).begin
-            if self._query.counts:  # they enter in order, and so leave: all that live are inside
-                begin = BEGINNING
+            # Those that are counted enter in order, and so leave: all that live are in the window.
+            in_time = self._in_time(stream, self._manifest.watermark)
+            begin = BEGINNING if self._query.counts else in_time.begin
             self._manifest.matched[stream] = write_flags(self._engine.matched(stream, begin))
 
     def _note_left(self, window: int, record: _Record) -> Remaining:
@@ -233,7 +231,7 @@ class ColdState:
         segments.append(self._taken(window, live[numbers > segments.last]))
         # Differences are small, and so take little room.
         record[f"left {window}"] = pa.table({"step": np.diff(numbers, prepend=0)})
-        # Marks say what has met something, in semi joins, and the chances of ghosts in a sample.
+        # In semi joins they say what has met something, and in a sample the chances of ghosts.
         is_met = self._query.how == "semi" and window % len(self._streams) == 0
         is_sample = shedder is not None and shedder.losses.threshold < 1.0
         if is_met or (is_sample and window not in self._streams):
@@ -250,19 +248,16 @@ class ColdState:
     def _taken(self, window: int, sequences: Words) -> Iterator[pa.Table]:
         """Tuples or ghosts of a window, in as many pieces as their types need."""
         windows, shedder = self._windows, self._shedder
-        if shedder is not None and window not in self._streams:
-            stream = window - len(self._streams)
-            return in_pieces(sequences, partial(saved.save_ghosts, shedder, stream))
-        payload = windows.payloads[window]
-        assert payload is not None, "on Spark every stream is bound"
 
-        def tuples(sequences: Words) -> pa.Table:
-            numbers = windows.numbers(window, sequences) if self._engine.leaves_early else None
-            return table_of(
-                windows.timestamps(window, sequences), payload.take_all(sequences), numbers
-            )
+        def table(some: Words) -> pa.Table:
+            if shedder is not None and window not in self._streams:
+                return saved.save_ghosts(shedder, window - len(self._streams), some)
+            ts, payload = windows.timestamps(window, some), windows.payloads[window]
+            assert payload is not None, "on Spark every stream is bound"
+            numbers = windows.numbers(window, some) if self._engine.leaves_early else None
+            return table_of(ts, payload.take_all(some), numbers)
 
-        return in_pieces(sequences, tuples)
+        return in_pieces(sequences, table)
 
 
 def _left(record: _Record, window: int) -> Words:

@@ -13,7 +13,6 @@ So the store holds few segments, and no more than twice what is needed, and a li
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -32,21 +31,17 @@ __all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Remaining", "Segments"]
 
 MANY_SEGMENTS: Final = 24  # of a window; beyond it, neighbours of like size become one
 FEW_ROWS: Final = 1 << 10  # are not worth writing anew
-_GHOST_NUMBER: Final = "laid"  # shedding/saved.py has the number of its tuple beside it
 
 
 class Remaining(NamedTuple):
-    """Which rows of a window's segments are still needed.
-
-    begin: those from this time on. numbers: if some may have left early, only those with these
-    numbers, which are in order.
-    """
+    """Which rows of a window's segments are still needed: those from the time `begin` on or, if
+    some may have left early, those with these numbers, which are in order."""
 
     begin: int = BEGINNING
     numbers: Words | None = None
 
-    def is_in(self, segment: Segment) -> bool:
-        """Whether a segment has any of them."""
+    def any_in(self, segment: Segment) -> bool:
+        """Whether any of them are in a segment."""
         if self.numbers is None:
             return segment.newest >= self.begin
         begin, end = np.searchsorted(self.numbers, [segment.first, segment.last + 1])
@@ -59,7 +54,7 @@ class Segments:
     def __init__(self, binding: Binding, store: Store, manifest: Manifest, window: int) -> None:
         streams = len(binding.query.streams)
         self._stream = binding.query.names[window % streams]
-        self._number = NUMBER if window < streams else _GHOST_NUMBER
+        self._number = NUMBER if window < streams else "laid"  # as shedding/saved.py calls it
         self._store = store
         self._manifest = manifest
         self._window = window
@@ -80,13 +75,12 @@ class Segments:
         for segment in self._listed:
             table = self._read(segment, remaining)
             found += len(table)
-            if len(table):
-                yield table
+            yield table
         if remaining.numbers is not None and found != len(remaining.numbers):
             raise SnapshotError(
                 f"a bucket of the checkpoint has {found} tuples of stream {self._stream!r} in its "
-                f"segments, and should have {len(remaining.numbers)}; restore the checkpoint from "
-                "a copy"
+                f"segments, and should have {len(remaining.numbers)}; "
+                "restore the checkpoint from a copy"
             )
 
     def append(self, tables: Iterable[pa.Table]) -> None:
@@ -100,7 +94,7 @@ class Segments:
     def forget_all_but(self, remaining: Remaining) -> None:
         """Forget segments of which nothing remains."""
         for at in reversed(range(len(self._listed))):
-            if not remaining.is_in(self._listed[at]):
+            if not remaining.any_in(self._listed[at]):
                 self._replace(slice(at, at + 1), ())
 
     def merge(self, remaining: Remaining) -> None:
@@ -133,8 +127,8 @@ class Segments:
         number = self._manifest.next_segment
         self._manifest.next_segment += 1
         self._store.write_segment(self._window, number, write_rows(table))
-        segment = Segment(number, len(table), newest=pc.max(table[TS]).as_py())
-        if self._number in table.column_names:
-            numbers = table[self._number]
-            segment = replace(segment, first=numbers[0].as_py(), last=numbers[-1].as_py())
-        return segment
+        newest = pc.max(table[TS]).as_py()
+        if self._number not in table.column_names:
+            return Segment(number, len(table), newest)
+        numbers = table[self._number]
+        return Segment(number, len(table), newest, numbers[0].as_py(), numbers[-1].as_py())
