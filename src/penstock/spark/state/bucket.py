@@ -127,14 +127,11 @@ class Bucket:
             stream: release_parts(self._binding, stream, parts, watermark)
             for stream, parts in batches.items()
         }
-        engine = None
-        if not is_new:
-            engine = self._hot.claim(bucket, manifest.token, self._binding, plan)
-        is_hot = engine is not None
-        rebuilt = not is_hot and manifest.token != ""
-        engine = engine or self._hot.make(self._binding, plan)
+        hot = None if is_new else self._hot.claim(bucket, manifest.token, self._binding, plan)
+        rebuilt = hot is None and manifest.token != ""
+        engine = hot or self._hot.make(self._binding, plan)
         cold = ColdState(engine, store, manifest)
-        if not is_hot:
+        if hot is None:
             cold.restore(watermark)
         manifest.watermark = watermark
         engine.waiting.numbered = manifest.numbered

@@ -55,13 +55,11 @@ class ColdState:
         self._manifest = manifest
         self._binding = engine.driver.binding
         self._query = self._binding.query
-        self._windows = engine.driver.windows
+        self._windows = windows = engine.driver.windows
         self._shedder = engine.driver.shedder
-        self._streams = range(self._windows.streams)
-        self._segments = [
-            Segments(self._binding, store, manifest, window)
-            for window in range(self._windows.count)
-        ]
+        self._streams = range(windows.streams)
+        listed = range(windows.count)  # those of ghosts are behind those of the streams
+        self._segments = [Segments(self._binding, store, manifest, each) for each in listed]
 
     # Filling windows.
 
@@ -157,14 +155,12 @@ class ColdState:
         saved.check_ghosts(shedder, sum(map(len, left)))
         for stream, segments in enumerate(self._segments[first:]):
             self._windows.state.shares["laid"][stream] = segments.last + 1
-            tables = list(segments.read(Remaining(numbers=left[stream])))
-            if not tables:
+            if not len(left[stream]):
                 continue
-            ghosts = pa.concat_tables(tables)
+            ghosts = pa.concat_tables(segments.read(Remaining(numbers=left[stream])))
             if f"marks {first + stream}" in record:
-                place = ghosts.column_names.index("marks")
                 marks = record[f"marks {first + stream}"]["marks"]
-                ghosts = ghosts.set_column(place, "marks", marks)
+                ghosts = ghosts.drop_columns("marks").append_column("marks", marks)
             saved.load_ghosts(shedder, stream, ghosts, watermark)
 
     # In a step, and after it.

@@ -1,7 +1,6 @@
 """The segments of one window: immutable pieces of its tuples, or of its ghosts, in a store.
 
-A segment is written once, as one table. Some of its rows may be needed no more: `Remaining` says
-which still are. A segment goes
+`Remaining` says which rows of a segment are still needed. A segment goes
 
     at once     when nothing of it remains
     merged      with a neighbour, when there are many
@@ -44,8 +43,7 @@ class Remaining(NamedTuple):
         """Whether any of them are in a segment."""
         if self.numbers is None:
             return segment.newest >= self.begin
-        begin, end = np.searchsorted(self.numbers, [segment.first, segment.last + 1])
-        return bool(begin < end)
+        return len(_within(self.numbers, segment)) > 0
 
 
 class Segments:
@@ -79,8 +77,8 @@ class Segments:
         if remaining.numbers is not None and found != len(remaining.numbers):
             raise SnapshotError(
                 f"a bucket of the checkpoint has {found} tuples of stream {self._stream!r} in its "
-                f"segments, and should have {len(remaining.numbers)}; "
-                "restore the checkpoint from a copy"
+                f"segments, and should have {len(remaining.numbers)}; restore the checkpoint from "
+                "a copy"
             )
 
     def append(self, tables: Iterable[pa.Table]) -> None:
@@ -119,8 +117,8 @@ class Segments:
         if remaining.numbers is None:
             remain = table[TS].to_numpy() >= remaining.begin
         else:
-            numbers = table[self._number].to_numpy()
-            remain = np.isin(numbers, remaining.numbers, assume_unique=True)
+            left = _within(remaining.numbers, segment)
+            remain = np.isin(table[self._number].to_numpy(), left, assume_unique=True)
         return table if remain.all() else table.filter(pa.array(remain))
 
     def _written(self, table: pa.Table) -> Segment:
@@ -132,3 +130,9 @@ class Segments:
             return Segment(number, len(table), newest)
         numbers = table[self._number]
         return Segment(number, len(table), newest, numbers[0].as_py(), numbers[-1].as_py())
+
+
+def _within(numbers: Words, segment: Segment) -> Words:
+    """Those from the first number of a segment to its last."""
+    begin, end = np.searchsorted(numbers, [segment.first, segment.last + 1])
+    return numbers[begin:end]
