@@ -33,8 +33,8 @@ _Item = TypeVar("_Item")
 _PARTS: Final[list[tuple[str, Any, str]]] = [
     ("hot state", MappedFiles, "claim"),
     ("hot state", MappedFiles, "publish"),
-    ("segments", segments, "write_segment"),
-    ("segments", segments, "read_segment"),
+    ("segments", segments, "write_rows"),
+    ("segments", segments, "read_rows"),
     ("order", bucket, "release_parts"),
     ("kernel", driver, "arrive"),
     ("take", driver.Driver, "_emit"),

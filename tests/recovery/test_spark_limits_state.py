@@ -13,8 +13,8 @@ from penstock.model.binding import Binding
 from penstock.model.limits import LEAST_STATISTICS, Limits
 from penstock.model.plan import Plan
 from penstock.spark.state.bucket import Bucket, BucketStep
-from penstock.spark.state.cold import Manifest
 from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.manifest import Manifest
 from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
 from support.simulator import AttemptStore, Committed
 
@@ -73,11 +73,11 @@ def test_the_store_holds_little_more_than_what_is_left(shed: str) -> None:
         assert step.rebuilt == (number > 0)
         assert (step.live, step.shed) == (50, 50 if number else 0)
         manifest = step.manifest
-        for stored, left in ((manifest.segments[0], 50), (manifest.ghosts[0], step.ghosts)):
+        for stored, left in ((manifest.segments[0], 50), (manifest.segments[2], step.ghosts)):
             assert len(stored) <= MANY_SEGMENTS
             assert sum(each.rows for each in stored) <= 2 * left + FEW_ROWS
         assert step.ghosts <= 200
-        named = sum(map(len, [*manifest.segments, *manifest.ghosts]))
+        named = sum(map(len, manifest.segments))
         assert len(state.segments) == named + 1  # and the record
     state, step = stepped(state, bucket_of(limits), b=rows([10_000]))
     assert step.results.num_rows == 50
@@ -104,6 +104,19 @@ def test_other_limits_at_a_restart() -> None:
         stepped(state, bucket_of(None), b=rows([500]))
     with pytest.raises(ps.SnapshotError, match="use loss='exact', or a new checkpoint"):
         stepped(state, bucket_of(Limits("10 rows", loss="off")), b=rows([500]))
+
+
+def test_memory_may_be_limited_after_a_service_rate_alone() -> None:
+    """Which remembers no tuples that were shed, because it sheds none."""
+    served = Limits(service_rate=1e6)
+    state, step = stepped(Committed(), bucket_of(served), a=rows(range(20)))
+    limits = Limits("10 rows", service_rate=1e6)
+    state, step = stepped(state, bucket_of(limits), b=rows([30]))
+    assert (step.live, step.rebuilt) == (10, True)
+    state, step = stepped(state, bucket_of(limits), b=rows([40]))
+    assert (step.live, step.rebuilt, step.ghosts > 0) == (10, True, True)
+    with pytest.raises(ps.SnapshotError, match="tuples that were shed are remembered"):
+        stepped(state, bucket_of(served), b=rows([50]))
 
 
 def test_a_semi_join_that_gets_limits_keeps_what_has_not_matched() -> None:
@@ -142,6 +155,10 @@ def test_a_record_that_is_damaged_or_missing_is_noticed() -> None:
     del places[-1, 0]
     with pytest.raises(ps.SnapshotError, match="missing"):
         stepped(Committed(state.manifest, places), bucket_of(Limits("5 rows")), b=rows([20]))
+    other, _ = stepped(Committed(), bucket_of(Limits("3 rows")), a=rows(range(9)))
+    mixed = Committed(state.manifest, {**state.segments, (-1, 0): other.segments[-1, 0]})
+    with pytest.raises(ps.SnapshotError, match="in its segments, and should have"):
+        stepped(mixed, bucket_of(Limits("5 rows")), b=rows([20]))
     assert state.manifest is not None
     binding = Binding.of(INNER).bound_with({0: SCHEMA, 1: SCHEMA})
     assert Manifest.unpack(state.manifest, binding, (1, 1)).loss == "exact"

@@ -15,8 +15,8 @@ from penstock.model.plan import Plan
 from penstock.runtime import envelope
 from penstock.spark.bucket_count import BucketCount, partition_of
 from penstock.spark.state.bucket import Bucket
-from penstock.spark.state.cold import Manifest
 from penstock.spark.state.hot import ProcessMemory
+from penstock.spark.state.manifest import Manifest
 from penstock.spark.state.mapped import MappedFiles
 from penstock.spark.state.segments import FEW_ROWS, MANY_SEGMENTS
 from support.simulator import AttemptStore, Committed
@@ -53,6 +53,20 @@ def test_columns_that_were_added_are_null_in_what_came_before() -> None:
     _, results = stepped(state, bucket_of(schema=wider), b=rows(2, wider, w=7))
     (row,) = results.to_pylist()
     assert (row["a_v"], row["a_w"], row["b_w"]) == ("at 1", None, 7)
+
+
+def test_segments_from_before_and_after_a_column_was_added_are_merged() -> None:
+    long = ps.WindowJoin(STREAMS, on="k", within="1 s")
+    wider = SCHEMA.append(pa.field("w", pa.int32()))
+    state = Committed()
+    for ts in range(2 * MANY_SEGMENTS):
+        schema = SCHEMA if ts < MANY_SEGMENTS else wider
+        state, _ = stepped(state, bucket_of(long, schema), a=rows(ts, schema, w=ts))
+    assert len(state.segments) <= MANY_SEGMENTS
+    _, results = stepped(state, bucket_of(long, wider), b=rows(100, wider))
+    added = sorted(results.to_pylist(), key=lambda row: row["a_ts"])
+    expected = [None] * MANY_SEGMENTS + list(range(MANY_SEGMENTS, 2 * MANY_SEGMENTS))
+    assert [row["a_w"] for row in added] == expected
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,6 @@ from penstock.windows.windows import Windows
 
 __all__ = [
     "check_ghosts",
-    "ghost_numbers",
     "load",
     "load_ghosts",
     "load_numbers",
@@ -142,12 +141,6 @@ def _learned(windows: Windows) -> list[tuple[int, int]]:
         elif provision.has_stays:
             spans.append((int(share.levels) + QUEUE_WORDS, LEVELS))
     return spans
-
-
-def ghost_numbers(shedder: Shedder, stream: int, sequences: Words) -> Words:
-    """How many ghosts of a stream were laid before each of these."""
-    numbers: Words = shedder.windows.state.words[_notes(shedder, stream, sequences)]
-    return numbers
 
 
 def _notes(shedder: Shedder, stream: int, sequences: Words) -> Words:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from penstock.errors import PenstockError, SnapshotError
 from penstock.model.binding import Binding
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.state.cold import Manifest
+from penstock.spark.state.manifest import Manifest
 
 __all__ = ["check_checkpoint"]
 

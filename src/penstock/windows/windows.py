@@ -23,7 +23,7 @@ from penstock.kernels.arena import (
     view,
 )
 from penstock.kernels.budget import queue
-from penstock.kernels.budget.records import ENTRY_WORDS
+from penstock.kernels.budget.records import ENTRY_WORDS, NOTE_WORDS
 from penstock.kernels.index import directory, indexes
 from penstock.model.plan import Plan
 from penstock.model.query import Query
@@ -144,7 +144,7 @@ class Windows:
         return marks
 
     def numbers(self, number: int, sequences: Words) -> Words:
-        """The numbers of tuples of a stream under a budget."""
+        """The numbers of tuples of a stream, or of its ghosts, under a budget."""
         numbers: Words = self.state.words[self._number_places(number, sequences)]
         return numbers
 
@@ -153,8 +153,10 @@ class Windows:
         self.state.words[self._number_places(number, sequences)] = numbers
 
     def _number_places(self, number: int, sequences: Words) -> Words:
-        start = int(self.state.shares["entries"][number])
-        return start + ENTRY_WORDS * (sequences & (self.size(number) - 1)) + 1
+        positions = sequences & (self.size(number) - 1)
+        if number < self.streams:
+            return int(self.state.shares["entries"][number]) + ENTRY_WORDS * positions + 1
+        return int(self.state.shares["notes"][number - self.streams]) + NOTE_WORDS * positions
 
     def add_marks(self, number: int, marks: Words) -> None:
         """Set flags on the tuples of a window, oldest first."""

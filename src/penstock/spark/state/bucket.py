@@ -38,10 +38,11 @@ from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.shedding.shedder import Shedder
 from penstock.spark.bucket_count import spread_names
-from penstock.spark.state.cold import Manifest, Store
+from penstock.spark.state.cold_state import ColdState
 from penstock.spark.state.hot import HotState
+from penstock.spark.state.manifest import Manifest, Store
+from penstock.spark.state.segment_bytes import table_of
 from penstock.spark.state.segments import Segments
-from penstock.spark.state.survivors import Survivors
 
 __all__ = ["Bucket", "BucketStep", "release_parts", "with_guests"]
 
@@ -121,39 +122,36 @@ class Bucket:
         """
         manifest, is_new = self._manifest(store)
         plan = self._plan_of(bucket)
-        before = manifest.watermark
-        watermark = manifest.watermark = max(before, watermark)
+        watermark = max(manifest.watermark, watermark)
         released = {
             stream: release_parts(self._binding, stream, parts, watermark)
             for stream, parts in batches.items()
         }
-        engine = None
-        if not is_new:
-            engine = self._hot.claim(bucket, manifest.token, self._binding, plan)
-        rebuilt = engine is None and manifest.token != ""
-        kind = Segments if plan.limits is None else Survivors
-        segments = kind(self._binding, store, manifest)
-        if engine is None:
-            engine = self._hot.make(self._binding, plan)
-            segments.restore(engine, before, watermark)
+        hot = None if is_new else self._hot.claim(bucket, manifest.token, self._binding, plan)
+        rebuilt = hot is None and manifest.token != ""
+        engine = hot or self._hot.make(self._binding, plan)
+        cold = ColdState(engine, store, manifest)
+        if hot is None:
+            cold.restore(watermark)
+        manifest.watermark = watermark
         engine.waiting.numbered = manifest.numbered
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = engine.driver.produced
         everyone = with_guests(self._binding, arrivals, guests, watermark)
         results = engine.run(everyone, watermark, alone_in(released))
         manifest.produced += engine.driver.produced - produced
-        manifest.released, manifest.numbered = watermark, engine.waiting.numbered
+        manifest.numbered = engine.waiting.numbered
         for stream, each in released.items():
             manifest.arrived[stream] += sum(len(part) for part in batches[stream])
             manifest.late[stream] += 0 if each.late is None else len(each.late)
-            segments.append(stream, arrivals[stream])
+            cold.append(stream, arrivals[stream])
         was = replace(manifest)
-        segments.settle(engine, watermark)
+        cold.settle()
         self._set_timer(store, manifest, engine.earliest)
         manifest.token = secrets.token_hex(16)
         store.write_manifest(manifest.pack())
         windows = engine.driver.windows
-        live = sum(windows.live(stream) for stream in range(len(manifest.segments)))
+        live = sum(windows.live(stream) for stream in range(windows.streams))
         held = windows.state_bytes + windows.payload_bytes
         late_rows = {s: each.late for s, each in released.items() if each.late is not None}
         step = BucketStep(results, late_rows, manifest, live, held, rebuilt)
@@ -196,7 +194,6 @@ class Bucket:
             manifest.reached[stream] = max(manifest.reached[stream], ts - lateness)
         # A stream without history has reached nothing, and nothing is late yet.
         manifest.watermark = min(manifest.reached)
-        segments = Segments(self._binding, store, manifest)
         earliest = []
         for stream, parts in batches.items():
             arrivals = release_parts(self._binding, stream, parts, BEGINNING).arrivals
@@ -204,7 +201,8 @@ class Bucket:
             arrivals = self._kept(stream, arrivals)
             begin = self._first_needed(stream, manifest.watermark)
             needed = arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
-            segments.append(stream, needed)
+            segments = Segments(self._binding, store, manifest, stream)
+            segments.append([table_of(needed.ts, needed.columns)])
             earliest += self._first_due(stream, needed.ts[:1], manifest.watermark)
         self._set_timer(store, manifest, min(earliest, default=None))
         store.write_manifest(manifest.pack())
@@ -257,11 +255,10 @@ class Bucket:
             return
         windows = self._binding.query.windows
         ends = [
-            windows[stream].ends(segment.newest)
-            for lists in (manifest.segments, manifest.ghosts)
-            for stream, segments in enumerate(lists)
+            window.ends(segment.newest)
+            for window, segments in zip([*windows, *windows], manifest.segments, strict=True)
             for segment in segments
-            if windows[stream].length_us < FOREVER
+            if window.length_us < FOREVER
         ]
         if ends and manifest.timer is None:
             manifest.timer = max(ends) + 1

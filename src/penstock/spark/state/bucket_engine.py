@@ -12,7 +12,6 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals
 from penstock.engine.engine import Engine
 from penstock.engine.intake import event_times
 from penstock.kernels import matches, ring
@@ -28,9 +27,10 @@ class BucketEngine(Engine):
     """The engine of a bucket, with what only its cold state asks for."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Allocator | None = None) -> None:
-        # Segments hold all tuples, and flags in their order say which have matched; under limits
-        # numbers say which are left.
-        keep_matched = plan.limits is None
+        # Whether tuples may leave before their window ends: they are shed and, in semi joins, go
+        # once they have matched. If not, time says which are left, and flags which have matched.
+        self.leaves_early = plan.limits is not None
+        keep_matched = not self.leaves_early
         super().__init__(binding, plan, memory, by_contents=True, keep_matched=keep_matched)
 
     def matched(self, stream: int, begin: int) -> Flags:
@@ -42,26 +42,23 @@ class BucketEngine(Engine):
         matches.are_matched(windows.state, stream, live, flags)
         return flags
 
-    def refill_marked(
-        self,
-        stream: int,
-        arrivals: Arrivals,
-        watermark: int,
-        matched: Callable[[int], Flags],
-    ) -> None:
-        """Put tuples into an empty window that was left at this watermark.
+    def restore_matched(self, stream: int, ends: int, matched: Callable[[int], Flags]) -> None:
+        """Mark the tuples that had matched in a window that has been filled; they may leave early.
 
-        matched: which of the N that are still in it had matched. The others have had their end,
-        and must not come out again.
+        ends: the watermark at which it was left. matched: which of the N that are still in it had
+        matched. The others have had their end, and must not come out again.
         """
-        self.driver.refill(stream, arrivals)
         windows = self.driver.windows
-        first = windows.head(stream) - len(arrivals)
-        ring.expire(windows.state, stream, watermark)
+        ring.expire(windows.state, stream, ends)
         live = windows.live_sequences(stream)
-        done = np.ones(len(arrivals), np.bool_)
-        done[live - first] = matched(len(live))
-        matches.mark(windows.state, stream, first + np.flatnonzero(done))
+        done = np.ones(windows.head(stream), np.bool_)
+        done[live] = matched(len(live))
+        sequences = np.flatnonzero(done)
+        if self.leaves_early:
+            are_first = np.empty(len(sequences), np.bool_)
+            matches.first_matches(windows.state, stream, sequences, True, are_first)
+        else:
+            matches.mark(windows.state, stream, sequences)
 
     def oldest(self, stream: int) -> int | None:
         """The event time of the oldest tuple in a window; None when there is none."""

@@ -20,22 +20,22 @@ from penstock.runtime.envelope import seal, unseal
 from penstock.windows.payload.storage import kept_type
 
 __all__ = [
-    "numbers_in",
+    "NUMBER",
+    "TS",
     "read_flags",
     "read_rows",
-    "read_segment",
+    "table_of",
     "tuples_in",
     "write_flags",
     "write_rows",
-    "write_segment",
 ]
 
 # A task has one core. What is small is not worth compressing: that takes ten times as long.
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="zstd", use_threads=False)
 _SMALL_OPTIONS: Final = pa.ipc.IpcWriteOptions(use_threads=False)
 _SMALL_BYTES: Final = 4096
-_TS: Final = "ts"
-_NUMBER: Final = "number"
+TS: Final = "ts"
+NUMBER: Final = "number"
 _COLUMN: Final = "column "  # before the names of columns, so that none can be called ts
 
 
@@ -55,56 +55,40 @@ def read_flags(text: str, count: int) -> Flags:
     return np.unpackbits(bits, count=count).astype(np.bool_)
 
 
-def write_segment(
-    ts: Words, columns: Mapping[str, pa.Array], numbers: Words | None = None
-) -> bytes:
-    """The bytes of tuples, in kept types; under limits with their numbers."""
-    named = {_TS: pa.array(ts)} if numbers is None else {_TS: pa.array(ts), _NUMBER: numbers}
-    named |= {f"{_COLUMN}{name}": array for name, array in columns.items()}
-    return write_rows(pa.RecordBatch.from_pydict(named))
+def table_of(ts: Words, columns: Mapping[str, pa.Array], numbers: Words | None = None) -> pa.Table:
+    """Tuples in kept types, with their numbers if they have any."""
+    named = {TS: pa.array(ts)} if numbers is None else {TS: pa.array(ts), NUMBER: numbers}
+    return pa.table(named | {f"{_COLUMN}{name}": array for name, array in columns.items()})
 
 
-def write_rows(batch: pa.RecordBatch) -> bytes:
+def write_rows(table: pa.Table) -> bytes:
     """The bytes of a segment, whatever it is of."""
     sink = pa.BufferOutputStream()
-    options = _SMALL_OPTIONS if batch.nbytes < _SMALL_BYTES else _OPTIONS
-    with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
-        writer.write_batch(batch)
-    return seal(sink.getvalue().to_pybytes(), str(batch.schema))
+    options = _SMALL_OPTIONS if table.nbytes < _SMALL_BYTES else _OPTIONS
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table.combine_chunks())
+    return seal(sink.getvalue().to_pybytes(), str(table.schema))
 
 
-def read_rows(binding: Binding, stream: int, data: bytes | None) -> pa.Table:
+def read_rows(stream: str, data: bytes | None) -> pa.Table:
     """What a segment of a stream has."""
     if data is None:
         raise SnapshotError(
-            f"a segment of stream {binding.query.names[stream]!r} is missing from the state "
+            f"a segment of stream {stream!r} is missing from the state "
             "store; restore the checkpoint from a copy"
         )
-    return pa.ipc.open_stream(unseal(data, "segment")).read_all().combine_chunks()
+    return pa.ipc.open_stream(unseal(data, "segment")).read_all()
 
 
-def read_segment(binding: Binding, stream: int, data: bytes | None, after: int) -> Arrivals:
-    """The tuples of a segment with ts of at least `after`."""
-    arrivals = tuples_in(binding, stream, read_rows(binding, stream, data))
-    alive = arrivals.ts >= after
-    return arrivals if alive.all() else arrivals.take(np.flatnonzero(alive))
-
-
-def numbers_in(table: pa.Table) -> Words:
-    """The numbers of a segment's tuples, under limits."""
-    numbers: Words = table[_NUMBER].to_numpy().astype(np.int64, copy=False)
-    return numbers
-
-
-def tuples_in(binding: Binding, stream: int, table: pa.Table) -> Arrivals:
+def tuples_in(binding: Binding, stream: int, batch: pa.RecordBatch) -> Arrivals:
     """The tuples of a segment; added columns are null."""
     schema = binding.schemas[stream]
     assert schema is not None, "on Spark every stream's schema is known"
-    ts: Words = table[_TS].to_numpy().astype(np.int64, copy=False)
+    ts: Words = batch[TS].to_numpy().astype(np.int64, copy=False)
     columns = {}
     for name in binding.kept[stream]:
-        if f"{_COLUMN}{name}" in table.column_names:
-            columns[name] = table[f"{_COLUMN}{name}"].combine_chunks()
+        if f"{_COLUMN}{name}" in batch.schema.names:
+            columns[name] = batch[f"{_COLUMN}{name}"]
         else:
             columns[name] = pa.nulls(len(ts), kept_type(schema.field(name).type))
     return taken_back(binding, stream, ts, columns)

@@ -1,225 +1,138 @@
-"""The segments of a bucket: what is written to them, read from them, and when they go.
+"""The segments of one window: immutable pieces of its tuples, or of its ghosts, in a store.
 
-A segment holds tuples of one stream as a batch brought them, whether they are in the window or
-still wait: those wait that the watermark has not passed, so letting them in writes nothing. It
-goes when none of its tuples is in the window any more. That is a matter of time, up to which
-nothing is left: by the watermark in windows of time; in others `Manifest.floors` has the time of
-the oldest tuple inside.
+`Remaining` says which rows of a segment are still needed. A segment goes
 
-In a window of N rows per key, a rare key can keep a segment for ever in which all else is gone.
-There, when less than half of what is stored is still needed, it is written anew. So the store
-holds no more than twice what the windows do, and a little.
+    at once     when nothing of it remains
+    merged      with a neighbour, when there are many
+    written     anew, with all others, when less than half of what is stored is needed
+
+So the store holds few segments, and no more than twice what is needed, and a little.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
-from penstock.spark.state.bucket_engine import BucketEngine
-from penstock.spark.state.cold import Manifest, Segment, Store
-from penstock.spark.state.segment_bytes import (
-    read_flags,
-    read_segment,
-    write_flags,
-    write_segment,
-)
-from penstock.windows.payload.pieces import in_pieces
+from penstock.spark.state.manifest import Manifest, Segment, Store
+from penstock.spark.state.segment_bytes import NUMBER, TS, read_rows, write_rows
 
-__all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Segments"]
+__all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Remaining", "Segments"]
 
-MANY_SEGMENTS: Final = 24  # of a stream; beyond it, neighbours of like size become one
+MANY_SEGMENTS: Final = 24  # of a window; beyond it, neighbours of like size become one
 FEW_ROWS: Final = 1 << 10  # are not worth writing anew
 
 
-class Segments:
-    """Those that a manifest names, in a store. The manifest is changed, and written by others."""
+class Remaining(NamedTuple):
+    """Which rows of a window's segments are still needed: those from the time `begin` on or, if
+    some may have left early, those with these numbers, which are in order."""
 
-    def __init__(self, binding: Binding, store: Store, manifest: Manifest) -> None:
-        self._binding = binding
+    begin: int = BEGINNING
+    numbers: Words | None = None
+
+    def any_in(self, segment: Segment) -> bool:
+        """Whether any of them are in a segment."""
+        if self.numbers is None:
+            return segment.newest >= self.begin
+        return len(_within(self.numbers, segment)) > 0
+
+
+class Segments:
+    """Those that a manifest lists of one window. Ghosts of stream j of n are window n + j."""
+
+    def __init__(self, binding: Binding, store: Store, manifest: Manifest, window: int) -> None:
+        streams = len(binding.query.streams)
+        self._stream = binding.query.names[window % streams]
+        self._number = NUMBER if window < streams else "laid"  # as shedding/saved.py calls it
         self._store = store
         self._manifest = manifest
+        self._window = window
+        self._listed = manifest.segments[window]
 
-    def restore(self, engine: BucketEngine, before: int, watermark: int) -> None:
-        """Fill windows that are empty. before: the watermark of the last step, or of a history."""
-        manifest, query = self._manifest, self._binding.query
-        if manifest.loss is not None:
+    @property
+    def last(self) -> int:
+        """The greatest number in them."""
+        return self._listed[-1].last if self._listed else -1
+
+    def are_half_empty(self, needed: int) -> bool:
+        """Whether they are worth writing anew, if that many of their rows are needed."""
+        return sum(each.rows for each in self._listed) > 2 * needed + FEW_ROWS
+
+    def read(self, remaining: Remaining) -> Iterator[pa.Table]:
+        """The rows that remain, one segment after another."""
+        found = 0
+        for segment in self._listed:
+            table = self._read(segment, remaining)
+            found += len(table)
+            yield table
+        if remaining.numbers is not None and found != len(remaining.numbers):
             raise SnapshotError(
-                "the checkpoint is of a join under limits, which has dropped some of its tuples; "
-                "go on with limits=, or use a new checkpoint"
+                f"a bucket of the checkpoint has {found} tuples of stream {self._stream!r} in its "
+                f"segments, and should have {len(remaining.numbers)}; restore the checkpoint from "
+                "a copy"
             )
-        if manifest.token or not (query.counts or query.marked):
-            self.fill(engine, watermark)
-            return
-        # The results of a history up to its watermark are known, but not what of it is still in
-        # its window, or has matched.
-        engine.run(self.history(), before)
-        manifest.numbered = engine.waiting.numbered
 
-    def append(self, stream: int, arrivals: Arrivals) -> None:
-        """Keep tuples, which are in order of time."""
-        if len(arrivals):
-            self._manifest.segments[stream].append(self._written(stream, arrivals))
+    def append(self, tables: Iterable[pa.Table]) -> None:
+        """Write these behind the others."""
+        self._replace(slice(len(self._listed), None), tables)
 
-    def history(self) -> dict[int, Arrivals]:
-        """All that there is, in order of time."""
-        taken = {}
-        for stream, segments in enumerate(self._manifest.segments):
-            parts = [self._read(stream, each, BEGINNING) for each in segments]
-            if parts:
-                taken[stream] = Arrivals.concatenated(parts).in_time_order()
-        return taken
+    def replace_all(self, tables: Iterable[pa.Table]) -> None:
+        """Write these, and forget the others."""
+        self._replace(slice(None), tables)
 
-    def clear(self) -> None:
-        """Forget all."""
-        for stream, segments in enumerate(self._manifest.segments):
-            for segment in segments:
-                self._store.remove_segment(stream, segment.number)
-            segments.clear()
+    def forget_all_but(self, remaining: Remaining) -> None:
+        """Forget segments of which nothing remains."""
+        for at in reversed(range(len(self._listed))):
+            if not remaining.any_in(self._listed[at]):
+                self._replace(slice(at, at + 1), ())
 
-    def fill(self, engine: BucketEngine, watermark: int) -> None:
-        """Put everything into windows that are empty, as it was."""
-        if self._binding.query.counts:
-            self._fill_in_turn(engine)
-            return
-        for stream, segments in enumerate(self._manifest.segments):
-            if stream in self._binding.query.marked:
-                self._fill_marked(stream, engine)
-                continue
-            for segment in segments:
-                arrivals = self._read(stream, segment, watermark)
-                if len(arrivals):
-                    engine.driver.refill(stream, arrivals)
+    def merge(self, remaining: Remaining) -> None:
+        """Write the two neighbours with the fewest rows as one, while there are too many."""
+        while len(self._listed) > MANY_SEGMENTS:
+            rows = [older.rows + newer.rows for older, newer in pairwise(self._listed)]
+            at = rows.index(min(rows))
+            pair = slice(at, at + 2)
+            tables = [self._read(each, remaining) for each in self._listed[pair]]
+            # Columns that were added between them are null in the older one.
+            self._replace(pair, [pa.concat_tables(tables, promote_options="default")])
 
-    def _fill_marked(self, stream: int, engine: BucketEngine) -> None:
-        """Those that had not expired after the last step, and which of them had matched."""
-        released = self._manifest.released
-        parts = [self._read(stream, each, released) for each in self._manifest.segments[stream]]
-        count = sum(len(part) for part in parts)
-        matched = read_flags(self._manifest.matched[stream], count) if count else np.array([])
-        for part in parts:
-            flags, matched = matched[: len(part)], matched[len(part) :]
-            if len(part) and engine.driver.shedder.limits is None:
-                engine.driver.refill(stream, part, flags)
-            elif len(part):  # what has come out is not kept under limits
-                engine.driver.refill(stream, part.take(np.flatnonzero(~flags)))
+    def _replace(self, old: slice, tables: Iterable[pa.Table]) -> None:
+        replaced = self._listed[old]
+        self._listed[old] = [self._written(table) for table in tables if len(table)]
+        for each in replaced:
+            self._store.remove_segment(self._window, each.number)
 
-    def _fill_in_turn(self, engine: BucketEngine) -> None:
-        manifest, waiting = self._manifest, engine.waiting
-        inside: dict[int, Arrivals] = {}
-        for stream, segments in enumerate(manifest.segments):
-            # Of the last step: what enters in this one can meet all that was there before it.
-            parts = [self._read(stream, each, manifest.released) for each in segments]
-            if not parts:
-                continue
-            arrivals = waiting.in_turn(Arrivals.concatenated(parts))
-            arrivals = waiting.identified(self._binding, stream, arrivals)
-            end = int(np.searchsorted(arrivals.ts, manifest.released))
-            inside[stream] = arrivals.slice(0, end)
-            waiting.add(stream, arrivals.slice(end, len(arrivals)))
-        # The newest of those inside was the last to be numbered.
-        waiting.numbered = manifest.numbered - sum(len(each) for each in inside.values())
-        ends = manifest.numbered if self._binding.query.counts_arrivals else manifest.released
-        for stream, arrivals in waiting.entering(inside).items():
-            if not len(arrivals):
-                continue
-            if stream in self._binding.query.marked:
-                engine.refill_marked(
-                    stream, arrivals, ends, partial(read_flags, manifest.matched[stream])
-                )
-            else:
-                engine.driver.refill(stream, arrivals)
+    def _read(self, segment: Segment, remaining: Remaining) -> pa.Table:
+        data = self._store.read_segment(self._window, segment.number)
+        table = read_rows(self._stream, data)
+        if remaining.numbers is None:
+            remain = table[TS].to_numpy() >= remaining.begin
+        else:
+            left = _within(remaining.numbers, segment)
+            remain = np.isin(table[self._number].to_numpy(), left, assume_unique=True)
+        return table if remain.all() else table.filter(pa.array(remain))
 
-    def settle(self, engine: BucketEngine, watermark: int) -> None:
-        """After a step: forget what is in no window any more, and keep the rest in few pieces."""
-        self._note_floors(engine, watermark)
-        for stream in self._binding.query.marked:
-            # Those that are counted enter in order, and so leave: all that live are in the window.
-            counts = self._binding.query.counts
-            begin = BEGINNING if counts else self._begin(stream, watermark)
-            self._manifest.matched[stream] = write_flags(engine.matched(stream, begin))
-        for stream, segments in enumerate(self._manifest.segments):
-            begin = self._begin(stream, watermark)
-            for segment in [each for each in segments if each.newest < begin]:
-                self._store.remove_segment(stream, segment.number)
-                segments.remove(segment)
-            if self._binding.query.windows[stream].rows:
-                self._write_anew(stream, engine)
-            self._merge(stream, watermark)
-
-    def _note_floors(self, engine: BucketEngine, watermark: int) -> None:
-        """Find how far back windows reach that do not end by time."""
-        query, floors = self._binding.query, self._manifest.floors
-        for stream, window in enumerate(query.windows):
-            if window.rows or window.arrivals:
-                oldest = engine.oldest(stream)
-                floors[stream] = watermark if oldest is None else oldest
-        if query.counts_arrivals:
-            # Numbers are counted back from the newest: what is between must be there.
-            floors[:] = [min(floors)] * len(floors)
-
-    def _begin(self, stream: int, watermark: int) -> int:
-        """The time before which no tuple is in the window, nor waits for it."""
-        oldest = self._binding.query.windows[stream].oldest(watermark)
-        return max(oldest, self._manifest.floors[stream])
-
-    def _read(self, stream: int, segment: Segment, watermark: int) -> Arrivals:
-        """The tuples of a segment that have not expired."""
-        data = self._store.read_segment(stream, segment.number)
-        return read_segment(self._binding, stream, data, self._begin(stream, watermark))
-
-    def _written(self, stream: int, arrivals: Arrivals) -> Segment:
+    def _written(self, table: pa.Table) -> Segment:
         number = self._manifest.next_segment
         self._manifest.next_segment += 1
-        data = write_segment(arrivals.ts, arrivals.columns)
-        self._store.write_segment(stream, number, data)
-        return Segment(number, len(arrivals), int(arrivals.ts.max()))
+        self._store.write_segment(self._window, number, write_rows(table))
+        newest = pc.max(table[TS]).as_py()
+        if self._number not in table.column_names:
+            return Segment(number, len(table), newest)
+        numbers = table[self._number]
+        return Segment(number, len(table), newest, numbers[0].as_py(), numbers[-1].as_py())
 
-    def _write_anew(self, stream: int, engine: BucketEngine) -> None:
-        """Replace segments of which less than half is needed by what is."""
-        segments = self._manifest.segments[stream]
-        needed = engine.driver.windows.live(stream) + engine.waiting.rows(stream)
-        if sum(each.rows for each in segments) <= 2 * needed + FEW_ROWS:
-            return
-        live = engine.driver.windows.live_sequences(stream)
-        whole = list(self._taken(stream, engine, live)) if len(live) else []
-        waiting = engine.waiting.arrivals(stream)
-        if waiting is not None:
-            whole.append(waiting)
-        for each in segments:
-            self._store.remove_segment(stream, each.number)
-        segments[:] = [self._written(stream, arrivals) for arrivals in whole]
 
-    def _taken(self, stream: int, engine: BucketEngine, live: Words) -> Iterator[Arrivals]:
-        """Tuples of a window, in as many pieces as their types need."""
-        windows = engine.driver.windows
-        payload = windows.payloads[stream]
-        assert payload is not None, "on Spark every stream is bound"
-
-        def arrivals(sequences: Words) -> Arrivals:
-            ts = windows.timestamps(stream, sequences)
-            return Arrivals(ts, sequences.reshape(1, -1), payload.take_all(sequences))
-
-        return in_pieces(live, arrivals)
-
-    def _merge(self, stream: int, watermark: int) -> None:
-        """Write the two neighbours with the fewest rows as one, while there are too many."""
-        segments = self._manifest.segments[stream]
-        while len(segments) > MANY_SEGMENTS:
-            rows = [older.rows + newer.rows for older, newer in pairwise(segments)]
-            at = rows.index(min(rows))
-            pair = segments[at : at + 2]
-            parts = [self._read(stream, each, watermark) for each in pair]
-            merged = self._written(stream, Arrivals.concatenated(parts))
-            for each in pair:
-                self._store.remove_segment(stream, each.number)
-            segments[at : at + 2] = [merged]
+def _within(numbers: Words, segment: Segment) -> Words:
+    """Those from the first number of a segment to its last."""
+    begin, end = np.searchsorted(numbers, [segment.first, segment.last + 1])
+    return numbers[begin:end]

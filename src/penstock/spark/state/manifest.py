@@ -1,12 +1,9 @@
 """Cold state: what Spark's state store keeps of a bucket, and all that is needed to go on.
 
-For each stream, immutable segments: the tuples that one batch brought, as compressed Arrow.
-And one manifest: which segments there are, the counters, and the token of the hot state that
-matches them. A batch writes at most one segment for a stream, the manifest, and removes the
-segments whose tuples have all expired; when there are many, neighbours of like size are
-written again as one (segments.py). Under limits tuples go before their time, and segments hold
-what is left (survivors.py). Restoring is Spark's: what the store returns is what was
-committed.
+For each stream, immutable segments: tuples, as compressed Arrow. And one manifest: which segments
+there are, the counters, and the token of the hot state that matches them. If tuples may leave
+early, a record says which of them remain (record.py). Restoring is Spark's: what the store returns
+is what was committed. What is written when: cold_state.py.
 """
 
 from __future__ import annotations
@@ -21,13 +18,14 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.description import difference
 from penstock.runtime.envelope import seal, unseal
+from penstock.shedding.shedder import Shedder
 from penstock.windows.payload.storage import kept_type
 
 __all__ = ["Manifest", "Segment", "Store"]
 
 
 class Store(Protocol):
-    """The state calls a bucket makes. A segment is known by its stream and its number."""
+    """The state calls a bucket makes. A segment is known by its window and its number."""
 
     def read_manifest(self) -> bytes | None:
         """What was last written, None at first."""
@@ -35,13 +33,13 @@ class Store(Protocol):
     def write_manifest(self, data: bytes) -> None:
         """Keep the manifest."""
 
-    def read_segment(self, stream: int, number: int) -> bytes | None:
+    def read_segment(self, window: int, number: int) -> bytes | None:
         """A segment, None if there is none."""
 
-    def write_segment(self, stream: int, number: int, data: bytes) -> None:
+    def write_segment(self, window: int, number: int, data: bytes) -> None:
         """Keep a segment."""
 
-    def remove_segment(self, stream: int, number: int) -> None:
+    def remove_segment(self, window: int, number: int) -> None:
         """Forget a segment."""
 
     def wake_at(self, watermark: int) -> None:
@@ -52,7 +50,7 @@ class Store(Protocol):
 class Segment:
     """number: its name in the store. rows: as written. newest: the greatest ts in it.
 
-    first, last: under limits, the least and the greatest number of its tuples (survivors.py).
+    first, last: the least and the greatest number in it, if tuples may leave early.
     """
 
     number: int
@@ -71,18 +69,19 @@ class Manifest:
     reached: the watermarks of the streams at the end of the history it began with.
     division: how many buckets there are, itself included, over how many partitions.
     columns: those kept of each stream, and their types. given: all that the input had.
+    segments: of each stream's tuples, then of each stream's ghosts.
     matched: in outer, semi and anti joins, the tuples of each stream that have matched, as bits
-    in the order of the segments, of those that had not expired at `released`; if rows or
+    in the order of the segments, of those that had not expired at the watermark; if rows or
     arrivals are counted, in the order of their turns, of those in the window.
-    released: the watermark of the last step.
+    recorded: whether a record says which tuples remain; then nothing is in `matched`.
 
-    If rows or arrivals are counted, tuples wait, and have had their turn up to `released`.
+    If rows or arrivals are counted, tuples wait, and have had their turn up to the watermark.
     numbered: how many have been numbered. floors: for each stream, the time before which none
     is in its window.
 
-    Under limits, loss: how losses are counted; None without limits. ghosts: the segments of each
-    stream's ghosts. shed: tuples that were. unprobed: those that did not look for partners. lost,
-    lost_variance: results that were, and how uncertain that is.
+    Under limits, loss: how losses are counted; None without limits. shed: tuples that were.
+    unprobed: those that did not look for partners. lost, lost_variance: results that were, and how
+    uncertain that is.
     """
 
     query: Mapping[str, Any]
@@ -99,11 +98,10 @@ class Manifest:
     reached: list[int] = field(default_factory=list)
     matched: list[str] = field(default_factory=list)
     given: list[list[str]] = field(default_factory=list)
-    released: int = BEGINNING
+    recorded: bool = False
     numbered: int = 0
     floors: list[int] = field(default_factory=list)
     loss: str | None = None
-    ghosts: list[list[Segment]] = field(default_factory=list)
     shed: int = 0
     unprobed: int = 0
     lost: float = 0.0
@@ -117,7 +115,7 @@ class Manifest:
             query=binding.query.describe(),
             columns=_columns(binding),
             division=division,
-            segments=[[] for _ in range(streams)],
+            segments=[[] for _ in range(2 * streams)],
             arrived=[0] * streams,
             late=[0] * streams,
             reached=[BEGINNING] * streams,
@@ -142,11 +140,12 @@ class Manifest:
     def unpack(cls, data: bytes, binding: Binding, division: tuple[int, int]) -> Manifest:
         """From its bytes, if it is of this query; columns added since are taken on."""
         try:
-            manifest = cls(**json.loads(bytes(unseal(data, "bucket"))))
-        except TypeError as error:
+            fields = json.loads(bytes(unseal(data, "bucket")))
+            listed = fields.pop("segments")
+            segments = [[Segment(**each) for each in of_window] for of_window in listed]
+            manifest = cls(segments=segments, **fields)
+        except (KeyError, TypeError) as error:
             raise _other_version(error) from error
-        manifest.segments = _segments(manifest.segments)
-        manifest.ghosts = _segments(manifest.ghosts)
         _check_query(manifest.query, json.loads(json.dumps(binding.query.describe())))
         if tuple(manifest.division) != division:
             buckets, partitions = manifest.division
@@ -164,17 +163,36 @@ class Manifest:
         manifest.columns, manifest.given = columns, given
         return manifest
 
+    def check_loss(self, loss: str | None) -> None:
+        """Refuse to go on with losses counted in another way; None: without limits."""
+        if self.loss is None:
+            return
+        if loss is None:
+            raise SnapshotError(
+                "the checkpoint is of a join under limits, which has dropped some of its tuples; "
+                "go on with limits=, or use a new checkpoint"
+            )
+        if (self.loss == "off") != (loss == "off"):
+            raise SnapshotError(
+                f"the checkpoint is of a join with loss={self.loss!r}, and goes on with "
+                f"loss={loss!r}; what is lost cannot be counted from the middle on: "
+                f"use loss={self.loss!r}, or a new checkpoint"
+            )
+
+    def note_losses(self, shedder: Shedder) -> None:
+        """Take up what has been lost so far."""
+        self.loss = shedder.limits.loss
+        self.shed = int(shedder.losses.shed.sum())
+        self.unprobed = int(shedder.losses.unprobed.sum())
+        self.lost = float(shedder.losses.lost.sum())
+        self.lost_variance = shedder.losses.variance or 0.0
+
 
 def _other_version(error: Exception) -> SnapshotError:
     return SnapshotError(
         f"the checkpoint is of another version of penstock: {error}; "
         "go on with that version, or use a new checkpoint"
     )
-
-
-def _segments(lists: Sequence[Sequence[Any]]) -> list[list[Segment]]:
-    """Those that JSON has as objects."""
-    return [[Segment(**segment) for segment in segments] for segments in lists]
 
 
 def _columns(binding: Binding) -> list[dict[str, str]]:
