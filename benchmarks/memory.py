@@ -17,7 +17,7 @@ import pyarrow as pa
 from benchmarks.measure import Measurement
 from benchmarks.subject import join_within
 from penstock.samples import uniform
-from penstock.samples.columns import key_strings
+from penstock.samples.payload_columns import key_strings
 
 __all__ = ["flat", "state"]
 

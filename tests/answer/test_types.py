@@ -16,7 +16,7 @@ import pytest
 
 import penstock as ps
 from penstock.model.keys import common_kind
-from penstock.windows.keys import key_words
+from penstock.windows.key_words import key_words
 from support.strategies import BLOBS_OF_ONE_HASH, FIRST, SECOND
 
 pytestmark = pytest.mark.jit_off

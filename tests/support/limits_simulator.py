@@ -21,7 +21,7 @@ import numpy as np
 
 import penstock as ps
 from penstock.model.limits import DROPS, POLICIES, Memory
-from penstock.spark.limits import least_bytes
+from penstock.spark.limit_checks import least_bytes
 from penstock.spark.state.bucket import BucketStep
 from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.hot import HotState, ProcessMemory

@@ -13,7 +13,7 @@ import pyarrow.ipc
 import pyarrow.parquet
 import pytest
 
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.files.formats import FORMATS, format_of
 from penstock.files.output import Output
 from penstock.files.source import Source, open_source

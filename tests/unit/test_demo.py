@@ -32,7 +32,7 @@ from penstock.cli.demo.run import DemoRun
 from penstock.cli.demo.state import DemoState
 from penstock.cli.demo.view import shown
 from penstock.cli.local_spark import SparkUser, interrupts_noted, local_spark
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.samples import Nexmark
 
 BATCH = 50_000

@@ -17,7 +17,7 @@ from penstock.cli import app
 from penstock.errors import PlanError
 from penstock.planning.explain.explanation import Explanation
 from penstock.planning.explain.plot import cost_lines
-from penstock.planning.explain.text import as_text, rendered
+from penstock.planning.explain.rendering import as_text, rendered
 
 QUERY = ps.WindowJoin(
     [ps.Stream("orders", time="at"), ps.Stream("payments", time="at", window="1 hour")],

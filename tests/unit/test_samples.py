@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from penstock.samples import SampleStreams, uniform, zipf, zipf_pair
-from penstock.samples.columns import key_strings
 from penstock.samples.key_laws import ShuffledKeys, UniformKeys, ZipfKeys
+from penstock.samples.payload_columns import key_strings
 from penstock.stats.counter import draw, unit
 from support.thoroughness import often
 

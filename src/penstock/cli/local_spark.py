@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import PenstockError
-from penstock.files.errors import CommandError, first_line
+from penstock.files.command_error import CommandError, first_line
 
 __all__ = ["SparkUser", "check_installed", "interrupts_noted", "local_spark"]
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from penstock.files.command_error import CommandError
 from penstock.files.compression import inner_name
-from penstock.files.errors import CommandError
 from penstock.jobs.job import JobStream
 from penstock.model.limits import Limits
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from penstock.cli.local_spark import SparkUser, check_installed, local_spark
+from penstock.files.command_error import CommandError
 from penstock.files.comparison import Columns, check_comparable
-from penstock.files.errors import CommandError
 from penstock.files.formats import format_of
 from penstock.jobs.job import Job, JobStream
 from penstock.lab.recording.recording import Recording

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from penstock.cli.views.display import say
 from penstock.errors import InputWarning
+from penstock.files.command_error import CommandError
 from penstock.files.comparison import Columns, check_comparable, comparable
-from penstock.files.errors import CommandError
 from penstock.files.source import Source, open_source
 from penstock.jobs.job import Job, JobStream
 

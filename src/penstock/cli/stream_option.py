@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.model.workload.workload import Workload
 
 __all__ = ["StreamOption", "given_workload", "parse_selectivities", "parse_streams"]

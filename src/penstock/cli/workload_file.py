@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from penstock.errors import PlanError
-from penstock.files.errors import CommandError, first_line
+from penstock.files.command_error import CommandError, first_line
 from penstock.model.workload.workload import Workload
 
 __all__ = ["check_writable", "read_workload", "write_whole", "write_workload"]

@@ -17,7 +17,7 @@ from penstock.engine.padding import event_times, microseconds
 from penstock.engine.residual import holds
 from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
-from penstock.windows.keys import as_kind
+from penstock.windows.key_words import as_kind
 from penstock.windows.payload.storage import as_given
 from penstock.windows.windows import Windows
 

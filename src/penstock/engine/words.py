@@ -12,7 +12,7 @@ from penstock.engine.residual import in_order
 from penstock.kernels.arena import Flags, Words
 from penstock.model.access import Equal
 from penstock.model.binding import Binding
-from penstock.windows.keys import key_words
+from penstock.windows.key_words import key_words
 from penstock.windows.order import order_words
 
 __all__ = ["TupleWords", "tuple_words"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from penstock.errors import SchemaError
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.model.keys import common_kind
 
 __all__ = ["Columns", "check_comparable", "comparable"]

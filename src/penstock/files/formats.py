@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from penstock.files.command_error import CommandError
 from penstock.files.compression import inner_name
-from penstock.files.errors import CommandError
 from penstock.files.readers import Reader, read_arrow, read_csv, read_json, read_parquet
 from penstock.files.writers import Sink, write_arrow, write_csv, write_json, write_parquet
 

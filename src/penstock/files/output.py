@@ -11,7 +11,7 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from penstock.files.errors import CommandError, first_line
+from penstock.files.command_error import CommandError, first_line
 from penstock.files.formats import format_of
 from penstock.files.writers import Sink
 

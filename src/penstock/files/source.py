@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.files.command_error import CommandError, first_line
 from penstock.files.diagnosis import separator_advice, time_advice, unreadable_advice
-from penstock.files.errors import CommandError, first_line
 from penstock.files.formats import Format, format_of
 from penstock.model.time_unit import likely_unit
 

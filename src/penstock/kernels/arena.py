@@ -39,7 +39,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.kernels.budget.records import BUDGET, SHARE, TABLE, record
+from penstock.kernels.budget.records import BUDGET, QUOTA, TABLE, record
 from penstock.kernels.jit import asks_type, kernel
 from penstock.model.query import MAX_STREAMS
 
@@ -192,7 +192,7 @@ class State(NamedTuple):
     floats: npt.NDArray[np.float64]
     singles: npt.NDArray[np.float32]
     budget: Any
-    shares: Any
+    quotas: Any
     tables: Any
     general: bool | None
     limited: bool | None
@@ -209,7 +209,7 @@ def _parts(shape: Shape) -> list[tuple[np.dtype[Any], int]]:
         (CHECK, shape.checks),
         (FRAME, MAX_STREAMS),
         (BUDGET, 1 if shape.tables else 0),
-        (SHARE, shape.streams if shape.tables else 0),
+        (QUOTA, shape.streams if shape.tables else 0),
         (TABLE, shape.tables),
     ]
 
@@ -226,7 +226,7 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         end = begin + count * part.itemsize
         views.append(arena[begin:end].view(part))
         begin = end
-    join, windows, paths, directories, steps, checks, frames, budget, shares, tables = views
+    join, windows, paths, directories, steps, checks, frames, budget, quotas, tables = views
     # A whole number of records: rings start at such, what is behind them may not.
     whole = arena[: arena.nbytes // RECORD.itemsize * RECORD.itemsize]
     return State(
@@ -243,7 +243,7 @@ def view(arena: npt.NDArray[np.uint8], shape: Shape) -> State:
         arena.view(np.float64),
         arena.view(np.float32),
         budget,
-        shares,
+        quotas,
         tables,
         None if shape.plain else True,
         True if shape.tables else None,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-__all__ = ["StreamCounts", "columns_of", "restored"]
+__all__ = ["BucketCounts", "StreamCounts", "columns_of", "restored"]
 
 
 @dataclass
@@ -24,6 +24,27 @@ class StreamCounts:
     late: int = 0
     late_forgotten: int = 0
     jumps: int = 0
+
+
+@dataclass(frozen=True)
+class BucketCounts:
+    """What a bucket on Spark has done in a batch. These are summed over all buckets; None is for
+    what is not counted.
+
+    rebuilt: whether its windows had to be filled from segments. lost_variance: what it adds to the
+    variance of the lost results.
+    """
+
+    produced: int
+    late: int
+    live: int
+    bytes: int
+    rebuilt: int
+    lost: float | None
+    lost_variance: float | None
+    shed: int
+    ghosts: int
+    unprobed: int
 
 
 def columns_of(counts: Sequence[StreamCounts]) -> dict[str, list[int]]:

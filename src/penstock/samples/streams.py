@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from penstock.model.duration import Duration, duration_us
-from penstock.samples.columns import PAYLOADS, key_strings
 from penstock.samples.key_laws import KeyLaw, ShuffledKeys, UniformKeys, ZipfKeys
+from penstock.samples.payload_columns import PAYLOADS, key_strings
 from penstock.stats.counter import draw, unit
 
 __all__ = ["SampleStreams", "StreamOptions", "uniform", "zipf", "zipf_pair"]

@@ -56,7 +56,7 @@ class ByteRoom:
         """What fits. coming: how many tuples of each stream are in the next chunk."""
         windows, streams = self.windows, self.windows.streams
         windows.most_keys = {}
-        self.has_shed |= bool(windows.state.shares["shed"].any())
+        self.has_shed |= bool(windows.state.quotas["shed"].any())
         live = [windows.live(number) for number in range(windows.count)]
         slots = [
             in_arena + (0 if payload is None else payload.nbytes / windows.size(number))

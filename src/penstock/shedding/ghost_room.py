@@ -96,7 +96,7 @@ class GhostRoom:
         """Before each run of the loop: what is a ghost now stays readable until it is over."""
         windows = self.windows
         if windows.has_ghosts:
-            windows.state.shares["floor"] = windows.state.windows["tail"][self._streams :]
+            windows.state.quotas["floor"] = windows.state.windows["tail"][self._streams :]
 
     def note(self) -> None:
         """After each run: keep the columns of new ghosts, while their tuples can be read."""
@@ -105,8 +105,8 @@ class GhostRoom:
             return
         state = windows.state
         heads = state.windows["head"][self._streams :]
-        for stream in np.flatnonzero(state.shares["noted"] != heads).tolist():
-            first, head = int(state.shares["noted"][stream]), int(heads[stream])
+        for stream in np.flatnonzero(state.quotas["noted"] != heads).tolist():
+            first, head = int(state.quotas["noted"][stream]), int(heads[stream])
             payload = windows.payloads[self._streams + stream]
             own = windows.payloads[stream]
             assert payload is not None and own is not None, "a stream with tuples is bound"
@@ -116,16 +116,16 @@ class GhostRoom:
                 for columns in in_pieces(sequences, partial(_taken, own, payload)):
                     payload.write(columns, first)
                     first += len(next(iter(columns.values())))
-            self._number(stream, int(state.shares["noted"][stream]), head)
-            state.shares["noted"][stream] = head
+            self._number(stream, int(state.quotas["noted"][stream]), head)
+            state.quotas["noted"][stream] = head
 
     def _number(self, stream: int, begin: int, end: int) -> None:
         """Note of new ghosts how many were laid before each: unlike sequence numbers, that stays
         when they are moved."""
         state, sequences = self.windows.state, np.arange(begin, end)
         mask = int(state.windows["mask"][self._streams + stream])
-        notes = int(state.shares["notes"][stream]) + NOTE_WORDS * (sequences & mask)
-        state.words[notes] = int(state.shares["laid"][stream]) + sequences
+        notes = int(state.quotas["notes"][stream]) + NOTE_WORDS * (sequences & mask)
+        state.words[notes] = int(state.quotas["laid"][stream]) + sequences
 
     def make(self, watermark: int) -> None:
         """Make more room for ghosts, or keep fewer of them."""

@@ -12,7 +12,7 @@ from penstock.errors import SchemaError
 from penstock.kernels.arena import State, Words
 from penstock.kernels.stats.tables import give
 from penstock.model.binding import Binding
-from penstock.windows.keys import key_words
+from penstock.windows.key_words import key_words
 
 __all__ = ["fill_table", "given_words"]
 

@@ -1,6 +1,6 @@
 """What a shedder knows, as tables that can be kept: to go on elsewhere, under any plan.
 
-numbers    of the budget and of each stream's share
+numbers    of the budget and of each stream's quota
 learned    what is known of ages and stays
 groups     the sums of lost results by group
 counts     the hashes of each path's keys and how often they came
@@ -27,7 +27,7 @@ from penstock.kernels.budget.records import (
     NOTE_WORDS,
     QUEUE_WORDS,
     SAVED_OF_BUDGET,
-    SAVED_OF_SHARE,
+    SAVED_OF_QUOTA,
     SAVED_OF_TABLE,
 )
 from penstock.kernels.stats import frequencies, sample
@@ -51,7 +51,7 @@ def save(shedder: Shedder) -> dict[str, pa.Table]:
     """All that does not belong to one tuple."""
     state = shedder.windows.state
     numbers: dict[str, Any] = {name: [state.budget[name][0]] for name in SAVED_OF_BUDGET}
-    numbers |= {name: [state.shares[name].tolist()] for name in (*SAVED_OF_SHARE, "rows")}
+    numbers |= {name: [state.quotas[name].tolist()] for name in (*SAVED_OF_QUOTA, "rows")}
     numbers["looked"] = [shedder.losses.looks]
     saved = {"numbers": pa.table(numbers)}
     learned = [state.words[start : start + count] for start, count in _learned(shedder.windows)]
@@ -114,7 +114,7 @@ def load(shedder: Shedder, saved: Mapping[str, pa.Table]) -> None:
 
 
 def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
-    """Restore the numbers of the budget and the shares that were saved."""
+    """Restore the numbers of the budget and the quotas that were saved."""
     state = shedder.windows.state
     (numbers,) = saved.to_pylist()
     # What was counted by a sample stays an estimate, whatever looks from now on.
@@ -122,24 +122,24 @@ def load_numbers(shedder: Shedder, saved: pa.Table) -> None:
         numbers["threshold"] = min(numbers["threshold"], numbers["looked"])
     for name in SAVED_OF_BUDGET:
         state.budget[name] = numbers[name]
-    for name in SAVED_OF_SHARE:
-        state.shares[name] = numbers[name]
+    for name in SAVED_OF_QUOTA:
+        state.quotas[name] = numbers[name]
     state.budget["shrink"] = 1.0 / state.budget["growth"]
     state.budget["learns"] |= shedder.goes_by_worth
     if shedder.limits.pool == "allocated" and "rows" in numbers:
-        state.shares["rows"] = portions(int(state.budget["rows"][0]), numbers["rows"])
+        state.quotas["rows"] = portions(int(state.budget["rows"][0]), numbers["rows"])
 
 
 def _learned(windows: Windows) -> list[tuple[int, int]]:
     """Where the words of ages and stays are, and how many."""
-    provision, shares = windows.provision, windows.state.shares
+    provision, quotas = windows.provision, windows.state.quotas
     assert provision is not None, "a shedder has limits"
     spans = []
-    for share in shares:
+    for quota in quotas:
         if provision.has_ages:
-            spans.append((int(share.ages), 3 * AGES))
+            spans.append((int(quota.ages), 3 * AGES))
         elif provision.has_stays:
-            spans.append((int(share.levels) + QUEUE_WORDS, LEVELS))
+            spans.append((int(quota.levels) + QUEUE_WORDS, LEVELS))
     return spans
 
 
@@ -147,7 +147,7 @@ def _notes(shedder: Shedder, stream: int, sequences: Words) -> Words:
     """Where the notes of ghosts stand, in words."""
     state = shedder.windows.state
     mask = int(state.windows["mask"][shedder.windows.streams + stream])
-    notes: Words = int(state.shares["notes"][stream]) + NOTE_WORDS * (sequences & mask)
+    notes: Words = int(state.quotas["notes"][stream]) + NOTE_WORDS * (sequences & mask)
     return notes
 
 
@@ -207,4 +207,4 @@ def load_ghosts(shedder: Shedder, stream: int, saved: pa.Table, watermark: int) 
             windows.make_index_room()
     sequences = np.arange(windows.head(number) - len(ts), windows.head(number))
     windows.state.words[_notes(shedder, stream, sequences)] = saved["laid"].to_numpy()
-    windows.state.shares["noted"][stream] = windows.head(number)
+    windows.state.quotas["noted"][stream] = windows.head(number)

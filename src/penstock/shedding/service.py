@@ -45,7 +45,7 @@ class Service:
         self._looked_at = -1
         self.limit(limits)
         windows.state.budget["credited_at"] = windows.state.budget["began"] = BEGINNING
-        windows.state.shares["chance"] = 1.0
+        windows.state.quotas["chance"] = 1.0
 
     def limit(self, limits: Limits) -> None:
         """Keep these limits from now on."""
@@ -62,7 +62,7 @@ class Service:
         limits, state = self._limits, self.windows.state
         if limits.service_rate is None and limits.pool != "allocated":
             return
-        arrived = int(state.shares["arrived"].sum())
+        arrived = int(state.quotas["arrived"].sum())
         if self._looked_at >= 0 and arrived - self._looked_at < _FEW:
             return
         rates = self._rates() if arrived else _rates_of(times, len(query.names))
@@ -73,14 +73,14 @@ class Service:
             self._divide(query, rates)
         served = self._served(query, rates, self._tuples(query, rates))
         # A stream that has not come yet is not held up when it does.
-        state.shares["chance"] = np.where(
+        state.quotas["chance"] = np.where(
             rates > 0, np.minimum(served / np.maximum(rates, _LEAST_RATE), 1.0), 1.0
         )
 
     def _divide(self, query: Query, rates: Rates) -> None:
         """Give each stream its part of the memory. What is kept for another division is lost, so
         it must be worth it: of streams that are as fast either may be ahead by chance."""
-        limits, shares = self._limits, self.windows.state.shares
+        limits, quotas = self._limits, self.windows.state.quotas
         rows, whole = max(limits.memory.rows, 1), self._whole(query, rates)
         probing = [rates.tolist()]
         if limits.service_rate is not None and limits.drop == "probe":
@@ -91,8 +91,8 @@ class Service:
             return output_rate(rates.tolist(), windows, self._served(query, rates, windows))
 
         best = max(divisions, key=expected)
-        if expected(best) > _WORTH_IT * expected(np.minimum(shares["rows"], whole).tolist()):
-            shares["rows"] = portions(limits.memory.rows, best)
+        if expected(best) > _WORTH_IT * expected(np.minimum(quotas["rows"], whole).tolist()):
+            quotas["rows"] = portions(limits.memory.rows, best)
 
     def _served(self, query: Query, rates: Rates, tuples: Sequence[float]) -> Rates:
         """How many tuples of each stream are dealt with in a second, if windows hold `tuples`."""
@@ -112,7 +112,7 @@ class Service:
         state = self.windows.state
         budget = state.budget[0]
         passed = float(budget.newest - budget.began)
-        counted: Rates = state.shares["came"] * budget.shrink * _SECOND_US
+        counted: Rates = state.quotas["came"] * budget.shrink * _SECOND_US
         if passed <= 0.0:
             return np.zeros(len(counted))
         half_life = float(budget.half_life)
@@ -125,7 +125,7 @@ class Service:
         measure."""
         live = [float(self.windows.live(stream)) for stream in range(len(rates))]
         if self._limits.pool == "allocated":
-            room = self.windows.state.shares["rows"]
+            room = self.windows.state.quotas["rows"]
             return np.minimum(room, self._whole(query, rates)).tolist()
         if self._limits.memory.is_limited:
             return live

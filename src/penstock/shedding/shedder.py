@@ -26,7 +26,7 @@ from penstock.model.limits import BY_WORTH, Limits, Memory
 from penstock.model.query import Query
 from penstock.shedding.ghost_room import GhostRoom
 from penstock.shedding.given import fill_table, given_words
-from penstock.shedding.losses import Losses
+from penstock.shedding.loss_counts import Losses
 from penstock.shedding.scales import half_life_of, scales_of
 from penstock.shedding.service import Service
 from penstock.shedding.sharing import portions
@@ -75,7 +75,7 @@ class Shedder:
         """Write what follows from the lengths of windows, which may be others than before."""
         state, half_life = self.windows.state, half_life_of(self._query)
         state.budget["half_life"] = half_life
-        state.shares["scale"] = scales_of(self._query, half_life)
+        state.quotas["scale"] = scales_of(self._query, half_life)
 
     @property
     def goes_by_worth(self) -> bool:
@@ -115,9 +115,9 @@ class Shedder:
         state = self.windows.state
         state.budget["rows"] = rows
         state.budget["most_ghosts"] = self.ghosts.most
-        if self.limits.pool == "allocated" and state.shares["rows"].any():
-            self._parts = state.shares["rows"].tolist()  # as they were, until the next chunk
-        state.shares["rows"] = portions(rows, self._parts)
+        if self.limits.pool == "allocated" and state.quotas["rows"].any():
+            self._parts = state.quotas["rows"].tolist()  # as they were, until the next chunk
+        state.quotas["rows"] = portions(rows, self._parts)
 
     @property
     def late_bytes(self) -> int | None:
@@ -159,7 +159,7 @@ class Shedder:
     def write_values(self, stream: int, values: npt.NDArray[np.float64]) -> None:
         """Write what tuples are worth that will be the next in a window's ring."""
         state = self.windows.state
-        start = int(state.shares["values"][stream])
+        start = int(state.quotas["values"][stream])
         if not start:
             return
         mask = int(state.windows["mask"][stream])
@@ -239,13 +239,13 @@ class Shedder:
     def shed_to(self, rows: int, watermark: int) -> None:
         """Shed until `rows` tuples are left, whatever the limit is."""
         state = self.windows.state
-        was, shares = int(state.budget["rows"][0]), state.shares["rows"].copy()
+        was, shares = int(state.budget["rows"][0]), state.quotas["rows"].copy()
         state.budget["rows"] = rows
         if self.limits.pool != "shared":
-            state.shares["rows"] = self._byte_parts(rows)
+            state.quotas["rows"] = self._byte_parts(rows)
         self._shed(watermark)
         self.windows.state.budget["rows"] = was
-        self.windows.state.shares["rows"] = shares
+        self.windows.state.quotas["rows"] = shares
 
     def _byte_parts(self, rows: int) -> list[int]:
         """Divide `rows` tuples among the streams, so that none that is cut holds more of the bytes

@@ -32,12 +32,12 @@ from penstock.model.plan import Plan
 from penstock.model.query import Query
 from penstock.spark.checkpoint import check_checkpoint
 from penstock.spark.division import divided
-from penstock.spark.kernels import take_distributed
-from penstock.spark.limits import check_limits
+from penstock.spark.limit_checks import check_limits
 from penstock.spark.processor import COUNTERS, OUTPUT, JoinProcessor, horizon_ms
 from penstock.spark.rows.blobs import blob_schema, read_blobs
 from penstock.spark.rows.packing import PACKED, Packer
 from penstock.spark.rows.unpacking import KIND, Unpacker, output_schema
+from penstock.spark.sent_kernels import take_distributed
 from penstock.spark.session import prepare_session, shuffle_partitions
 from penstock.spark.state.bucket import release_parts, with_guests
 from penstock.spark.state.bucket_engine import BucketEngine

@@ -8,12 +8,14 @@ with rows is in task.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
+from penstock.model.counters import BucketCounts
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.spark.bucket_count import BucketCount
@@ -28,13 +30,12 @@ __all__ = ["COUNTERS", "NAMES", "OUTPUT", "JoinProcessor", "StateStore", "horizo
 
 # A row of the operator's output: joined rows, or the late rows of one stream, and the
 # counters of the bucket in this batch, in its first row only.
-OUTPUT: Final = (
-    "stream int, data binary, "
-    "produced bigint, late bigint, live bigint, bytes bigint, rebuilt bigint, "
-    "lost double, lost_variance double, shed bigint, ghosts bigint, unprobed bigint"
+_TYPES: Final = {"int": "bigint", "float | None": "double"}
+COUNTERS: Final = {field.name: _TYPES[str(field.type)] for field in fields(BucketCounts)}
+OUTPUT: Final = ", ".join(
+    ["stream int", "data binary", *(f"{name} {kind}" for name, kind in COUNTERS.items())]
 )
-NAMES: Final = [part.split()[0] for part in OUTPUT.split(", ")]
-COUNTERS: Final = tuple(NAMES[2:])
+NAMES: Final = ["stream", "data", *COUNTERS]
 
 
 def horizon_ms(binding: Binding) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from itertools import chain
 from typing import Any, Final
 
@@ -14,7 +15,6 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.kernels import take_distributed
 from penstock.spark.processor import NAMES, StateStore
 from penstock.spark.rows.blobs import (
     RESULT,
@@ -24,6 +24,7 @@ from penstock.spark.rows.blobs import (
     tick_time,
     write_blobs,
 )
+from penstock.spark.sent_kernels import take_distributed
 from penstock.spark.state.bucket import Bucket, BucketStep
 from penstock.spark.state.hot import HotState, ProcessMemory
 from penstock.spark.state.mapped import MappedFiles
@@ -102,12 +103,8 @@ class Task:
                 yield frame
 
     def _output(self, step: BucketStep) -> Iterator[pd.DataFrame]:
-        late = sum(len(rows) for rows in step.late.values())
         # Counters are summed over the rows of all buckets: each is to count once.
-        counters: tuple[Any, ...] = (
-            *(step.results.num_rows, late, step.live, step.bytes, int(step.rebuilt)),
-            *(step.lost, step.lost_variance, step.shed, step.ghosts, step.unprobed),
-        )
+        counters = astuple(step.counts)
         # What is not counted at all is null, in all rows.
         nothing_more = tuple(None if each is None else 0 for each in counters)
         rows: list[tuple[Any, ...]] = []

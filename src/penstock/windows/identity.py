@@ -25,7 +25,7 @@ import pyarrow.types as pt
 
 from penstock.kernels.arena import Flags, Words
 from penstock.model.keys import KeyKind
-from penstock.windows.keys import as_kind
+from penstock.windows.key_words import as_kind
 
 __all__ = ["Identities"]
 

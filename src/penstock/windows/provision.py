@@ -66,23 +66,23 @@ class Provision(NamedTuple):
         """The one order in which all of it stands; the word behind it."""
         for stream in range(self.streams):
             if state is not None:
-                state.shares[stream].entries = at
+                state.quotas[stream].entries = at
             at += sizes[stream] * ENTRY_WORDS
             if self.has_queues:
                 if state is not None:
-                    state.shares[stream].levels = at
+                    state.quotas[stream].levels = at
                 at += self.queue_words
             if self.has_values:
                 if state is not None:
-                    state.shares[stream].values = at
+                    state.quotas[stream].values = at
                 at += sizes[stream]
             if self.has_ghosts:
                 if state is not None:
-                    state.shares[stream].notes = at
+                    state.quotas[stream].notes = at
                 at += sizes[self.streams + stream] * NOTE_WORDS
             if self.has_ages:
                 if state is not None:
-                    state.shares[stream].ages = at
+                    state.quotas[stream].ages = at
                 at += 3 * AGES
         if self.has_groups:
             if state is not None:
@@ -98,7 +98,7 @@ class Provision(NamedTuple):
         """Take over all that does not belong to one tuple."""
         for was, now, places in (
             (old.budget, new.budget, ("groups",)),
-            (old.shares, new.shares, ("entries", "levels", "values", "notes", "ages")),
+            (old.quotas, new.quotas, ("entries", "levels", "values", "notes", "ages")),
             (old.tables, new.tables, ("start",)),
         ):
             for name in was.dtype.names:
@@ -109,7 +109,7 @@ class Provision(NamedTuple):
         ]
         spans += [("budget", 0, "groups", GROUPS)] if self.has_groups else []
         for stream in range(self.streams):
-            spans += [("shares", stream, "ages", 3 * AGES)] if self.has_ages else []
+            spans += [("quotas", stream, "ages", 3 * AGES)] if self.has_ages else []
         for of, number, name, words in spans:
             source, target = (int(getattr(each, of)[name][number]) for each in (old, new))
             new.words[target : target + words] = old.words[source : source + words]
@@ -131,12 +131,12 @@ class Provision(NamedTuple):
         mask = int(old.windows["mask"][number])
         placed = np.zeros(mask + 1, np.int64)
         placed[moved[0] & mask] = moved[1]
-        entries = 2 * int(new.shares["entries"][number])
+        entries = 2 * int(new.quotas["entries"][number])
         places = entries + 2 * ENTRY_WORDS * (moved[1] & int(new.windows["mask"][number]))
         for link in (places, places + 1):
             links = new.halves[link]
             new.halves[link] = np.where(links < 0, links, placed[links & mask] & LINK_MASK)
-        source, target = int(old.shares["levels"][number]), int(new.shares["levels"][number])
+        source, target = int(old.quotas["levels"][number]), int(new.quotas["levels"][number])
         count = self.queue_words
         new.words[target : target + count] = old.words[source : source + count]
         ends = new.words[target : target + 2 * LEVELS]
@@ -148,9 +148,9 @@ def _carry_each(
 ) -> None:
     """Take over words of each tuple of a window. what: their name, and how many a tuple has."""
     name, width = what
-    share = number % len(old.shares)
+    quota = number % len(old.quotas)
     places = [
-        int(state.shares[name][share]) + width * (sequences & int(state.windows["mask"][number]))
+        int(state.quotas[name][quota]) + width * (sequences & int(state.windows["mask"][number]))
         for state, sequences in zip((old, new), moved, strict=True)
     ]
     for word in range(width):

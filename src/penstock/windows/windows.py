@@ -155,8 +155,8 @@ class Windows:
     def _number_places(self, number: int, sequences: Words) -> Words:
         positions = sequences & (self.size(number) - 1)
         if number < self.streams:
-            return int(self.state.shares["entries"][number]) + ENTRY_WORDS * positions + 1
-        return int(self.state.shares["notes"][number - self.streams]) + NOTE_WORDS * positions
+            return int(self.state.quotas["entries"][number]) + ENTRY_WORDS * positions + 1
+        return int(self.state.quotas["notes"][number - self.streams]) + NOTE_WORDS * positions
 
     def add_marks(self, number: int, marks: Words) -> None:
         """Set flags on the tuples of a window, oldest first."""

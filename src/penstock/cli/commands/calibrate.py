@@ -15,7 +15,7 @@ from penstock.cli.views.calibrate_view import fit_table, ratio_table, weight_tab
 from penstock.cli.views.display import consoles, failures_shown, say
 from penstock.cli.workload_file import check_writable
 from penstock.extras import check_extra
-from penstock.files.errors import CommandError, first_line
+from penstock.files.command_error import CommandError, first_line
 from penstock.planning import calibration
 from penstock.planning.calibration import (
     QUICK_ROUNDS,

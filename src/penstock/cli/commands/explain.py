@@ -24,12 +24,12 @@ from penstock.cli.stream_option import (
 )
 from penstock.cli.views.display import consoles, failures_shown, say
 from penstock.cli.workload_file import check_writable, read_workload
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.jobs.job import Job
 from penstock.model.limits import Limits
 from penstock.model.stream import Stream
 from penstock.model.workload.workload import Workload
-from penstock.planning.explain.text import rendered
+from penstock.planning.explain.rendering import rendered
 from penstock.planning.weights import WEIGHTS
 from penstock.window_join import WindowJoin
 

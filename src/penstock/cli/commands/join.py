@@ -25,9 +25,9 @@ from penstock.cli.request import (
 from penstock.cli.side import Side
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.cli.views.display import consoles, failures_shown, lateness_text, say, short
-from penstock.cli.views.losses import loss_lines, warn_of_loss
+from penstock.cli.views.loss_text import loss_lines, warn_of_loss
 from penstock.cli.views.progress import file_progress
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.files.output import Output
 from penstock.jobs.job import Job
 from penstock.model.amount import amount

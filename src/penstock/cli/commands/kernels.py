@@ -12,7 +12,7 @@ import typer
 
 from penstock.cli.views.display import consoles, failures_shown, say
 from penstock.errors import PlanWarning
-from penstock.files.errors import CommandError, first_line
+from penstock.files.command_error import CommandError, first_line
 from penstock.kernels.jit import kernel_cache
 from penstock.kernels.kernel_pack import PACK_NAME, kernel_files, processor_name, write_pack
 from penstock.model.limits import Limits

@@ -20,7 +20,7 @@ from penstock.cli.views.progress import file_progress
 from penstock.cli.views.watched import Watched
 from penstock.cli.workload_file import check_writable, write_workload
 from penstock.errors import PlanError
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.jobs.job import Job
 from penstock.model.duration import format_us
 from penstock.model.query import Query

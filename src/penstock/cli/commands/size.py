@@ -20,7 +20,7 @@ from penstock.cli.views.size_view import as_json, limits_block, show
 from penstock.cli.views.watched import Watched
 from penstock.cli.workload_file import check_writable, write_whole
 from penstock.extras import check_extra
-from penstock.files.errors import CommandError
+from penstock.files.command_error import CommandError
 from penstock.files.source import Source
 from penstock.jobs.job import Job
 from penstock.lab.recording.reading import JOINED_ROWS, Streams, read_recording

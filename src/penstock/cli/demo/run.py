@@ -21,7 +21,7 @@ from penstock.model.duration import duration_us
 from penstock.samples.nexmark import Nexmark
 
 if TYPE_CHECKING:
-    from penstock.spark.progress import BatchProgress
+    from penstock.spark.batch_progress import BatchProgress
 
 __all__ = ["BATCH_EVENTS", "DemoRun"]
 
@@ -44,8 +44,8 @@ class DemoRun:
 
     def run(self, spark: Any, directory: Path, stop_asked: Callable[[], bool]) -> None:
         """Until all rows are joined, or until asked to stop."""
+        from penstock.spark.batch_progress import ProgressQueue
         from penstock.spark.nexmark_source import NexmarkSource
-        from penstock.spark.progress import ProgressQueue
 
         spark.dataSource.register(NexmarkSource)
         progress = ProgressQueue()

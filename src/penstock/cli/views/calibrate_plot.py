@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.extras import extra
-from penstock.files.errors import CommandError, first_line
+from penstock.files.command_error import CommandError, first_line
 from penstock.planning.calibration import Calibration
 
 __all__ = ["write_plot"]

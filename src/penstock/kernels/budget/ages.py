@@ -44,7 +44,7 @@ def stretch(state: State, number: int, ts: int, now: int) -> int:
 @kernel
 def match(state: State, number: int, ts: int, now: int) -> None:
     """A tuple of a stream has met something, or would have."""
-    at = state.shares[number].ages + _MATCHES * AGES + stretch(state, number, ts, now)
+    at = state.quotas[number].ages + _MATCHES * AGES + stretch(state, number, ts, now)
     state.floats[at] += state.budget[0].sign
 
 
@@ -56,7 +56,7 @@ def learn(state: State) -> None:
     budget.arrivals = 0
     streams = state.join[0].streams
     for number in range(streams):
-        ages = state.shares[number].ages
+        ages = state.quotas[number].ages
         for each in range(number, len(state.windows), streams):
             window = state.windows[each]
             for sequence in range(window.tail, window.head):
@@ -82,7 +82,7 @@ def learn(state: State) -> None:
 def cheapest(state: State, number: int) -> tuple[int, float]:
     """The tuple of a stream at an age that is worth least, and what it is worth."""
     now = state.budget[0].instant
-    ages = state.shares[number].ages
+    ages = state.quotas[number].ages
     chosen, least = NOWHERE, 0.0
     for level in range(AGES):
         sequence = queue.first(state, number, level)

@@ -97,7 +97,7 @@ def _lot(state: State, number: int, key: int, tuple_number: int) -> float:
 def _lot_of(state: State, number: int, ghost: int) -> float:
     streams = state.join[0].streams
     mask = state.windows[streams + number].mask
-    note = state.shares[number].notes + NOTE_WORDS * (ghost & mask)
+    note = state.quotas[number].notes + NOTE_WORDS * (ghost & mask)
     key = record_at(state, streams + number, ghost).key
     return _lot(state, number, key, state.words[note + 2])
 
@@ -107,7 +107,7 @@ def has_room(state: State, number: int) -> bool:
     """Whether there is room for another ghost of a stream."""
     streams = state.join[0].streams
     window = state.windows[streams + number]
-    if window.head - state.shares[number].floor > window.mask:
+    if window.head - state.quotas[number].floor > window.mask:
         return False
     held = 0
     for ghosts in range(streams, len(state.windows)):
@@ -121,19 +121,19 @@ def lay(state: State, number: int, sequence: int) -> bool:
     if there was no room for it."""
     if state.budget[0].ghost_paths == 0:
         return True
-    share = state.shares[number]
+    quota = state.quotas[number]
     ghosts = state.join[0].streams + number
     window = state.windows[ghosts]
     record = record_at(state, number, sequence)
     level = 0
     if state.budget[0].stops:
         pass  # the chance of a ghost must not depend on the level
-    elif share.levels > 0 and share.ages == 0 and sequence != state.windows[number].head:
+    elif quota.levels > 0 and quota.ages == 0 and sequence != state.windows[number].head:
         level = queue.level_of(state, number, sequence)
     elif state.budget[0].uniform < 1.0:
         level = level_now(state, number, sequence)
     place = sequence & state.windows[number].mask
-    tuple_number = state.words[share.entries + ENTRY_WORDS * place + 1]
+    tuple_number = state.words[quota.entries + ENTRY_WORDS * place + 1]
     code = 0
     if state.budget[0].uniform < 1.0:
         code = code_now(state, level)
@@ -151,7 +151,7 @@ def lay(state: State, number: int, sequence: int) -> bool:
         now.marks = code << _CODE_SHIFT | level << RANK_SHIFT | was.marks & UNPROBED
         entry = indexes.locate(state, of_ghosts, was.key)
         indexes.insert(state, of_ghosts, window.head, entry)
-    note = share.notes + NOTE_WORDS * (window.head & window.mask)
+    note = quota.notes + NOTE_WORDS * (window.head & window.mask)
     # With disorder a later arrival may be of an earlier time: what is after this came afterwards.
     state.words[note], state.words[note + 1] = sequence, state.budget[0].newest
     state.words[note + 2] = tuple_number
@@ -176,7 +176,7 @@ def raise_all(state: State, number: int, saved: Any, begin: int) -> int:
         ring.place(state, ghosts, ts[each], words, each)
         for word in range(window.words):
             word_at(state, window.paths + word, window.head).marks = marks[each]
-        note = state.shares[number].notes + NOTE_WORDS * (window.head & window.mask)
+        note = state.quotas[number].notes + NOTE_WORDS * (window.head & window.mask)
         state.words[note + 1], state.words[note + 2] = notes[0, each], notes[1, each]
         entry = indexes.locate(state, window.paths, words[0, each])
         ring.append(state, ghosts, entry)
@@ -186,10 +186,10 @@ def raise_all(state: State, number: int, saved: Any, begin: int) -> int:
 @kernel
 def sources(state: State, number: int, out: Words) -> None:
     """The tuples that the ghosts of a stream were, from the first that was not noted yet."""
-    share = state.shares[number]
+    quota = state.quotas[number]
     window = state.windows[state.join[0].streams + number]
     for each in range(len(out)):
-        out[each] = state.words[share.notes + NOTE_WORDS * ((share.noted + each) & window.mask)]
+        out[each] = state.words[quota.notes + NOTE_WORDS * ((quota.noted + each) & window.mask)]
 
 
 @kernel
@@ -207,7 +207,7 @@ def charge(state: State, rows: Words, at: int) -> None:
     if skipped >= 0:
         charged = skipped
         had *= state.budget[0].looks
-        state.shares[skipped].unprobed_lost += state.budget[0].sign / had
+        state.quotas[skipped].unprobed_lost += state.budget[0].sign / had
     count(state, charged, had)
     if had < 1.0:  # the sample estimates it
         for number in range(streams):

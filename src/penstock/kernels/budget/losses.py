@@ -94,9 +94,9 @@ def count(state: State, stream: int, had: float) -> None:
     """Charge a lost result to a stream. had: the chance of being seen that it had."""
     budget = state.budget[0]
     if had < 1.0:
-        state.shares[stream].lost += budget.sign / had
+        state.quotas[stream].lost += budget.sign / had
     else:
-        state.shares[stream].lost += budget.sign
+        state.quotas[stream].lost += budget.sign
         budget.certain += budget.sign
 
 

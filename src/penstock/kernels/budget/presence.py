@@ -21,11 +21,11 @@ def on_enter(state: State, number: int) -> None:
     """Give the newest tuple of a window its number, and its place among the others."""
     if not has_budget(state) or number >= state.join[0].streams:
         return  # ghosts have a number already
-    share, window = state.shares[number], state.windows[number]
+    quota, window = state.quotas[number], state.windows[number]
     sequence = window.head - 1
-    state.words[share.entries + ENTRY_WORDS * (sequence & window.mask) + 1] = share.numbered
-    share.numbered += 1
-    if share.levels == 0:
+    state.words[quota.entries + ENTRY_WORDS * (sequence & window.mask) + 1] = quota.numbered
+    quota.numbered += 1
+    if quota.levels == 0:
         return
     level = 0
     if state.budget[0].policy == AGE:

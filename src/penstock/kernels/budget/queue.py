@@ -41,7 +41,7 @@ _FAR: Final = 16
 def _entry(state: State, number: int, sequence: int) -> int:
     """The half where an entry starts."""
     place = sequence & state.windows[number].mask
-    return 2 * (state.shares[number].entries + ENTRY_WORDS * place)
+    return 2 * (state.quotas[number].entries + ENTRY_WORDS * place)
 
 
 @kernel
@@ -62,24 +62,24 @@ def _linked(state: State, number: int, link: int) -> int:
 
 
 @kernel
-def _bits(share: Any) -> int:
-    return share.levels + 2 * LEVELS
+def _bits(quota: Any) -> int:
+    return quota.levels + 2 * LEVELS
 
 
 @kernel
 def clear(state: State, number: int) -> None:
     """Empty all levels. What is known of stays is kept."""
-    share = state.shares[number]
+    quota = state.quotas[number]
     for level in range(2 * LEVELS):
-        state.words[share.levels + level] = NOWHERE
-    for each in range(_bits(share), _bits(share) + LEVELS // 64):
+        state.words[quota.levels + level] = NOWHERE
+    for each in range(_bits(quota), _bits(quota) + LEVELS // 64):
         state.words[each] = 0
 
 
 @kernel
 def first(state: State, number: int, level: int) -> int:
     """The tuple of a level that entered first, or NOWHERE."""
-    return state.words[state.shares[number].levels + level]
+    return state.words[state.quotas[number].levels + level]
 
 
 @kernel
@@ -91,27 +91,27 @@ def level_of(state: State, number: int, sequence: int) -> int:
 @kernel
 def value_of(state: State, number: int, sequence: int) -> float:
     """What results with a tuple are worth to the user."""
-    return state.floats[state.shares[number].values + (sequence & state.windows[number].mask)]
+    return state.floats[state.quotas[number].values + (sequence & state.windows[number].mask)]
 
 
 @kernel
 def stay(state: State, number: int, level: int) -> float:
     """How long tuples of a level have been kept of late; 0 when none has left."""
-    return state.floats[state.shares[number].levels + QUEUE_WORDS + level]
+    return state.floats[state.quotas[number].levels + QUEUE_WORDS + level]
 
 
 @kernel
 def lowest(state: State, number: int) -> int:
     """The lowest level with a tuple in it; LEVELS if there is none."""
-    share = state.shares[number]
-    share.lowest = following_level(state, number, share.lowest)
-    return share.lowest
+    quota = state.quotas[number]
+    quota.lowest = following_level(state, number, quota.lowest)
+    return quota.lowest
 
 
 @kernel
 def following_level(state: State, number: int, level: int) -> int:
     """The lowest level from `level` on with a tuple in it; LEVELS if there is none."""
-    bits = _bits(state.shares[number])
+    bits = _bits(state.quotas[number])
     word = level >> 6
     if level >= LEVELS:
         return LEVELS
@@ -134,15 +134,15 @@ def following_level(state: State, number: int, level: int) -> int:
 def enter(state: State, number: int, sequence: int, level: int) -> None:
     """Put a tuple in its place by age among those of a level: the newest behind all others. One
     that moves up is among the oldest, and is not looked for far."""
-    share = state.shares[number]
+    quota = state.quotas[number]
     entry = _entry(state, number, sequence)
-    share.lowest = min(share.lowest, level)
+    quota.lowest = min(quota.lowest, level)
     record = record_at(state, number, sequence)
     record.marks = (record.marks & _FLAGS) | (level << RANK_SHIFT)
-    before = state.words[share.levels + LEVELS + level]
+    before = state.words[quota.levels + LEVELS + level]
     behind = NOWHERE
     if before != NOWHERE and sequence < before:
-        before, behind = NOWHERE, state.words[share.levels + level]
+        before, behind = NOWHERE, state.words[quota.levels + level]
         for _ in range(_FAR):
             if sequence < behind:
                 break
@@ -153,12 +153,12 @@ def enter(state: State, number: int, sequence: int, level: int) -> None:
     if before != NOWHERE:
         state.halves[_entry(state, number, before) + _BEHIND] = sequence & LINK_MASK
     else:
-        state.words[share.levels + level] = sequence
-        state.words[_bits(share) + (level >> 6)] |= np.int64(1) << (level & 63)
+        state.words[quota.levels + level] = sequence
+        state.words[_bits(quota) + (level >> 6)] |= np.int64(1) << (level & 63)
     if behind != NOWHERE:
         state.halves[_entry(state, number, behind) + _BEFORE] = sequence & LINK_MASK
     else:
-        state.words[share.levels + LEVELS + level] = sequence
+        state.words[quota.levels + LEVELS + level] = sequence
 
 
 @kernel
@@ -166,7 +166,7 @@ def leave(state: State, number: int, sequence: int) -> None:
     """Take out a tuple that leaves its window, if there is a queue."""
     if not has_budget(state) or number >= state.join[0].streams:
         return
-    if state.shares[number].levels == 0:
+    if state.quotas[number].levels == 0:
         return
     if state.budget[0].stays:
         _learn_stay(state, number, sequence)
@@ -176,22 +176,22 @@ def leave(state: State, number: int, sequence: int) -> None:
 @kernel
 def unlink(state: State, number: int, sequence: int) -> None:
     """Take a tuple out of its level."""
-    share = state.shares[number]
+    quota = state.quotas[number]
     entry = _entry(state, number, sequence)
     level = level_of(state, number, sequence)
     before = _linked(state, number, state.halves[entry + _BEFORE])
     behind = _linked(state, number, state.halves[entry + _BEHIND])
     if before == NOWHERE and behind != NOWHERE:
-        share.next = behind
+        quota.next = behind
         prepare(state, number, behind)
     if before == NOWHERE:
-        state.words[share.levels + level] = behind
+        state.words[quota.levels + level] = behind
     else:
         state.halves[_entry(state, number, before) + _BEHIND] = state.halves[entry + _BEHIND]
     if behind == NOWHERE:
-        state.words[share.levels + LEVELS + level] = before
+        state.words[quota.levels + LEVELS + level] = before
         if before == NOWHERE:
-            state.words[_bits(share) + (level >> 6)] &= ~(np.int64(1) << (level & 63))
+            state.words[_bits(quota) + (level >> 6)] &= ~(np.int64(1) << (level & 63))
     else:
         state.halves[_entry(state, number, behind) + _BEFORE] = state.halves[entry + _BEFORE]
 
@@ -199,17 +199,17 @@ def unlink(state: State, number: int, sequence: int) -> None:
 @kernel
 def _learn_stay(state: State, number: int, sequence: int) -> None:
     """Learn how long tuples of a level are kept, from one that leaves now."""
-    share = state.shares[number]
+    quota = state.quotas[number]
     level = level_of(state, number, sequence)
     kept = float(state.budget[0].instant - record_at(state, number, sequence).ts)
-    at = share.levels + QUEUE_WORDS + level
+    at = quota.levels + QUEUE_WORDS + level
     known = state.floats[at]
     state.floats[at] = kept if known == 0.0 else known + _GAIN * (kept - known)
 
 
 def check(state: State, number: int, live: set[int]) -> None:
     """Raise AssertionError unless each live tuple is in one level, and nothing else is."""
-    if state.shares[number].levels == 0:
+    if state.quotas[number].levels == 0:
         return
     found: list[int] = []
     level = following_level(state, number, 0)
@@ -222,7 +222,7 @@ def check(state: State, number: int, live: set[int]) -> None:
             found.append(sequence)
             before = sequence
             sequence = int(_linked(state, number, state.halves[entry + _BEHIND]))
-        assert state.words[state.shares[number].levels + LEVELS + level] == before
+        assert state.words[state.quotas[number].levels + LEVELS + level] == before
         level = following_level(state, number, level + 1)
     assert len(found) == len(set(found))
     assert set(found) == live

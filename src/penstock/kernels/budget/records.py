@@ -1,7 +1,7 @@
 """What a join under a budget has in its arena, beside rings and indexes.
 
     budget      1 BUDGET record
-    shares      a SHARE record for each stream
+    quotas      a QUOTA record for each stream
     tables      a TABLE record for each path of a stream: how often its words come
     ...
     entries     of the tuples of each window, by position: its neighbours in the queue, and its
@@ -28,7 +28,7 @@ import numpy as np
 
 __all__ = [
     "AGES", "BUDGET", "BY_KEY", "BY_ORDER", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS",
-    "QUEUE_WORDS", "SAVED_OF_BUDGET", "SAVED_OF_SHARE", "SAVED_OF_TABLE", "SHARE", "TABLE",
+    "QUEUE_WORDS", "QUOTA", "SAVED_OF_BUDGET", "SAVED_OF_QUOTA", "SAVED_OF_TABLE", "TABLE",
     "record",
 ]  # fmt: skip
 
@@ -61,7 +61,7 @@ def _saved(fields: Fields) -> tuple[str, ...]:
 
 _BUDGET_FIELDS: Final[Fields] = (
     ("policy", "i8"),  # a number of kernels.budget.victims
-    ("fixed", "i8"),  # whether each stream has a share of its own
+    ("fixed", "i8"),  # whether each stream has a quota of its own
     ("rows", "i8"),  # how many tuples may be in all windows together
     ("instant", "i8", SAVED),  # the time of the arrivals that are being worked on
     ("newest", "i8", SAVED),  # the latest that there was
@@ -95,8 +95,8 @@ _BUDGET_FIELDS: Final[Fields] = (
     ("skips", "i8"),  # whether the arrival that looks for partners should not
     ("looks", "f8"),  # the chance that results are counted which such a tuple loses; 0 for none
 )
-_SHARE_FIELDS: Final[Fields] = (
-    ("rows", "i8"),  # how many tuples may be in its window, of a fixed share
+_QUOTA_FIELDS: Final[Fields] = (
+    ("rows", "i8"),  # how many tuples may be in its window, of a fixed quota
     ("shed", "i8", SAVED),  # tuples that were
     ("lost", "f8", SAVED),  # results that were, for want of a tuple of this stream
     ("scale", "f8"),  # what a tuple is worth whose partners come once each
@@ -135,8 +135,8 @@ _TABLE_FIELDS: Final[Fields] = (
     ("waiting_known", "f8", SAVED),
 )
 BUDGET: Final = record(*_BUDGET_FIELDS)
-SHARE: Final = record(*_SHARE_FIELDS)
+QUOTA: Final = record(*_QUOTA_FIELDS)
 TABLE: Final = record(*_TABLE_FIELDS)
 SAVED_OF_BUDGET: Final = _saved(_BUDGET_FIELDS)
-SAVED_OF_SHARE: Final = _saved(_SHARE_FIELDS)
+SAVED_OF_QUOTA: Final = _saved(_QUOTA_FIELDS)
 SAVED_OF_TABLE: Final = _saved(_TABLE_FIELDS)

@@ -49,11 +49,11 @@ def earn(state: State) -> None:
 @kernel
 def is_served(state: State, number: int) -> bool:
     """Whether the next arrival of a stream is dealt with."""
-    budget, share = state.budget[0], state.shares[number]
+    budget, quota = state.budget[0], state.quotas[number]
     if budget.service_rate == 0.0:
         return True
-    of = lot(state, share.arrived, 2 * state.join[0].streams + number)
-    return budget.credit >= 1.0 and of < share.chance
+    of = lot(state, quota.arrived, 2 * state.join[0].streams + number)
+    return budget.credit >= 1.0 and of < quota.chance
 
 
 @kernel
@@ -76,23 +76,23 @@ def has_place(state: State, number: int) -> bool:
 @kernel
 def serve(state: State, number: int, served: bool) -> None:
     """Note whether an arrival, at the head, was dealt with."""
-    budget, share = state.budget[0], state.shares[number]
-    share.arrived += 1
+    budget, quota = state.budget[0], state.quotas[number]
+    quota.arrived += 1
     if budget.service_rate == 0.0:
         return
     if served:
         budget.credit -= 1.0
         return
     record_at(state, number, state.windows[number].head).marks |= UNPROBED
-    share.unprobed += 1
+    quota.unprobed += 1
 
 
 @kernel
 def drop(state: State, number: int) -> None:
     """Drop an arrival, which is at the head, and leave its ghost, for which there is room."""
-    share, window = state.shares[number], state.windows[number]
-    state.words[share.entries + ENTRY_WORDS * (window.head & window.mask) + 1] = share.numbered
-    share.numbered += 1
-    share.shed += 1
+    quota, window = state.quotas[number], state.windows[number]
+    state.words[quota.entries + ENTRY_WORDS * (window.head & window.mask) + 1] = quota.numbered
+    quota.numbered += 1
+    quota.shed += 1
     lay(state, number, window.head)
     ring.pass_by(state, number)

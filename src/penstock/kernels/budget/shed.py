@@ -33,11 +33,11 @@ def prepare(state: State, number: int, word: int) -> None:
     tables.prepare(state, path, word)
     if is_plain(state):
         tables.prepare(state, state.steps[number, 0].path, word)
-    if state.shares[number].levels == 0 or state.windows[number].live == 0:
+    if state.quotas[number].levels == 0 or state.windows[number].live == 0:
         return
-    share = state.shares[number]
-    if share.next >= state.windows[number].tail:
-        key = record_at(state, number, share.next).key
+    quota = state.quotas[number]
+    if quota.next >= state.windows[number].tail:
+        key = record_at(state, number, quota.next).key
         tables.prepare(state, state.steps[number, 0].path, key)
         indexes.prepare(state, path, key)
 
@@ -46,7 +46,7 @@ def prepare(state: State, number: int, word: int) -> None:
 def learn(state: State, number: int, words: Any, at: int) -> None:
     """Learn from an arrival of a stream. words[w, at]: its word for path w."""
     state.budget[0].arrivals += 1
-    state.shares[number].came += state.budget[0].growth
+    state.quotas[number].came += state.budget[0].growth
     if not state.budget[0].learns:
         return
     window = state.windows[number]
@@ -61,7 +61,7 @@ def _over(state: State) -> int:
     total = 0
     for number in range(state.join[0].streams):
         live = state.windows[number].live
-        if budget.fixed and live > state.shares[number].rows:
+        if budget.fixed and live > state.quotas[number].rows:
             return number
         total += live
     return -1 if total > budget.rows else -2
@@ -83,7 +83,7 @@ def shed(state: State) -> bool:
             return False
         ring.bury(state, number, sequence)
         ring.expire(state, number, BEGINNING)  # holes at the tail
-        state.shares[number].shed += 1
+        state.quotas[number].shed += 1
 
 
 @kernel
@@ -109,7 +109,7 @@ def pass_instant(state: State, now: int) -> bool:
 @kernel
 def level_anew(state: State, number: int) -> None:
     """Give all tuples of a window the levels that they have by what is known now."""
-    if state.shares[number].levels == 0 or state.budget[0].policy == AGE:
+    if state.quotas[number].levels == 0 or state.budget[0].policy == AGE:
         return
     window = state.windows[number]
     queue.clear(state, number)

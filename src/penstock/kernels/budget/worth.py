@@ -50,8 +50,8 @@ def first_level(state: State, number: int, sequence: int) -> int:
     it what keys are worth that have not come."""
     if not is_plain(state) or state.join[0].streams > 2:
         return level_now(state, number, sequence)
-    worth = state.shares[number].scale
-    if state.shares[number].values > 0:
+    worth = state.quotas[number].scale
+    if state.quotas[number].values > 0:
         worth *= queue.value_of(state, number, sequence)
     key = word_at(state, number, sequence).key
     path = state.windows[number].paths
@@ -62,8 +62,8 @@ def first_level(state: State, number: int, sequence: int) -> int:
 def level_now(state: State, number: int, sequence: int) -> int:
     """The level of a tuple of a stream, by what is known now."""
     others = state.join[0].streams - 1
-    worth = state.shares[number].scale
-    if state.shares[number].values > 0:
+    worth = state.quotas[number].scale
+    if state.quotas[number].values > 0:
         worth *= queue.value_of(state, number, sequence)
     for depth in range(others):
         worth *= _rate(state, number, state.steps[number, depth], sequence)

@@ -74,8 +74,8 @@ def pass_time(state: State, now: int) -> None:
             )
             if table.kind == BY_KEY and not table.given:
                 frequencies.scale(state.singles, table, factor)
-        for number in range(len(state.shares)):
-            state.shares[number].came *= factor
+        for number in range(len(state.quotas)):
+            state.quotas[number].came *= factor
         budget.growth = 1.0
     budget.shrink = 1.0 / budget.growth
 

@@ -30,7 +30,7 @@ from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, Window
-from penstock.windows.keys import as_kind, key_words
+from penstock.windows.key_words import as_kind, key_words
 
 __all__ = ["Timeline", "Tuples", "timeline_of"]
 

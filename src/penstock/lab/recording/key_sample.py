@@ -27,7 +27,7 @@ from penstock.kernels.arena import Words
 from penstock.kernels.hashing import fold_words
 from penstock.model.binding import Binding
 from penstock.stats.heavy_keys import HeavyKeys
-from penstock.windows.keys import key_words
+from penstock.windows.key_words import key_words
 from penstock.windows.payload.storage import take_rows
 
 __all__ = [

@@ -109,7 +109,7 @@ class Explanation:
     choice: Choice = field(repr=False, compare=False)
 
     def __str__(self) -> str:
-        from penstock.planning.explain.text import as_text
+        from penstock.planning.explain.rendering import as_text
 
         return as_text(self)
 

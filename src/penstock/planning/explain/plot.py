@@ -17,7 +17,7 @@ from penstock.errors import PlanError
 from penstock.extras import extra
 from penstock.model.plan import Index
 from penstock.planning.explain.rate_shift import rates_at
-from penstock.planning.explain.text import shown_ratio
+from penstock.planning.explain.rendering import shown_ratio
 from penstock.planning.plan_costs import Indexes, PlanCosts
 
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
 from penstock.runtime.why.line import Line, line_of, same_values
-from penstock.runtime.why.shed import Shed, is_unprobed, may_be_forgotten, shed_of
-from penstock.runtime.why.where import passes_filters, where_columns
-from penstock.windows.keys import as_kind, key_words
+from penstock.runtime.why.predicates_held import passes_filters, where_columns
+from penstock.runtime.why.shed_tuple import Shed, is_unprobed, may_be_forgotten, shed_of
+from penstock.windows.key_words import as_kind, key_words
 from penstock.windows.payload.storage import as_kept, kept_type
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InputError
+from penstock.runtime.why.predicates_held import told_of
 from penstock.runtime.why.tuple import Described, Known, described, fate_text
-from penstock.runtime.why.where import told_of
-from penstock.runtime.why.window import Told, told_of_windows
+from penstock.runtime.why.window_times import Told, told_of_windows
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join

@@ -33,11 +33,11 @@ from penstock.engine.intake import event_times, fit
 from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.kernels import take_distributed
 from penstock.spark.rows.blobs import blob_schema, write_blobs
+from penstock.spark.sent_kernels import take_distributed
 from penstock.spark.worker_errors import plain_errors
 from penstock.windows.contents import row_hashes
-from penstock.windows.keys import key_words
+from penstock.windows.key_words import key_words
 from penstock.windows.payload.storage import take_rows
 
 __all__ = [

@@ -34,6 +34,7 @@ from penstock.engine.release import Released, alone_in, release
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
+from penstock.model.counters import BucketCounts
 from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.shedding.shedder import Shedder
@@ -72,6 +73,22 @@ class BucketStep:
     lost: float | None = 0.0
     lost_variance: float | None = 0.0
     unprobed: int = 0
+
+    @property
+    def counts(self) -> BucketCounts:
+        """What Spark sums up of it."""
+        return BucketCounts(
+            produced=self.results.num_rows,
+            late=sum(len(rows) for rows in self.late.values()),
+            live=self.live,
+            bytes=self.bytes,
+            rebuilt=int(self.rebuilt),
+            lost=self.lost,
+            lost_variance=self.lost_variance,
+            shed=self.shed,
+            ghosts=self.ghosts,
+            unprobed=self.unprobed,
+        )
 
 
 def with_guests(

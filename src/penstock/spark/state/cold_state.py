@@ -155,7 +155,7 @@ class ColdState:
         left = [_left(record, first + stream) for stream in self._streams]
         saved.check_ghosts(shedder, sum(map(len, left)))
         for stream, segments in enumerate(self._segments[first:]):
-            self._windows.state.shares["laid"][stream] = segments.last + 1
+            self._windows.state.quotas["laid"][stream] = segments.last + 1
             if not len(left[stream]):
                 continue
             ghosts = pa.concat_tables(segments.read(Remaining(numbers=left[stream])))

@@ -22,13 +22,13 @@ class Losses:
     @property
     def shed(self) -> Words:
         """Tuples that were shed, of each stream."""
-        counted: Words = self.windows.state.shares["shed"]
+        counted: Words = self.windows.state.quotas["shed"]
         return counted
 
     @property
     def lost(self) -> npt.NDArray[np.float64]:
         """Results that were lost, by the stream whose tuple was shed."""
-        counted: npt.NDArray[np.float64] = self.windows.state.shares["lost"]
+        counted: npt.NDArray[np.float64] = self.windows.state.quotas["lost"]
         return counted
 
     @property
@@ -44,13 +44,13 @@ class Losses:
     @property
     def unprobed(self) -> Words:
         """Tuples that did not look for partners, of each stream."""
-        counted: Words = self.windows.state.shares["unprobed"]
+        counted: Words = self.windows.state.quotas["unprobed"]
         return counted
 
     @property
     def unprobed_lost(self) -> float:
         """Results that were lost for that."""
-        return float(self.windows.state.shares["unprobed_lost"].sum())
+        return float(self.windows.state.quotas["unprobed_lost"].sum())
 
     @property
     def looks(self) -> float:
@@ -61,7 +61,7 @@ class Losses:
     def forget(self) -> None:
         """Count lost results from here on."""
         state = self.windows.state
-        state.shares["lost"] = state.shares["unprobed_lost"] = 0.0
+        state.quotas["lost"] = state.quotas["unprobed_lost"] = 0.0
         state.budget["certain"] = 0.0
         if self.windows.has_groups:
             start = int(state.budget["groups"][0])

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import queue
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Final
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from penstock.model.counters import BucketCounts
+
 __all__ = ["BatchProgress", "ProgressQueue"]
-
-
-_COUNTERS: Final = ("late", "live", "bytes", "rebuilt", "shed", "ghosts", "unprobed")
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,11 @@ class BatchProgress:
     spark_watermark_us: int | None
 
 
+_OF_BATCH: Final = {field.name for field in fields(BatchProgress)}
+_COUNTERS: Final = [each.name for each in fields(BucketCounts) if each.name in _OF_BATCH]
+_MAY_BE_NONE: Final = ("lost", "lost_variance")
+
+
 class ProgressQueue(StreamingQueryListener):
     """A listener that queues a record for each batch, and None when the query has ended."""
 
@@ -73,16 +77,17 @@ class ProgressQueue(StreamingQueryListener):
 
 
 def _record(progress: Any) -> BatchProgress:
-    counters = progress.observedMetrics["penstock"].asDict()
+    # A batch without input touches no bucket, and has no counters.
+    counters = {
+        name: value if name in _MAY_BE_NONE else value or 0
+        for name, value in progress.observedMetrics["penstock"].asDict().items()
+    }
     return BatchProgress(
         number=progress.batchId,
         seconds=progress.durationMs["triggerExecution"] / 1000,
         rows=progress.numInputRows,
         offsets=[json.loads(source.endOffset) for source in progress.sources],
-        # A batch without input touches no bucket, and has no counters.
-        **{name: counters[name] or 0 for name in _COUNTERS},
-        lost=counters["lost"],
-        lost_variance=counters["lost_variance"],
+        **{name: counters[name] for name in _COUNTERS},
         newest_us=_microseconds(progress.eventTime.get("max")),
         spark_watermark_us=_microseconds(progress.eventTime.get("watermark")),
     )
