@@ -74,3 +74,15 @@ def test_on_spark_too(name: str, part: float) -> None:
         if not low - 1 <= truth.produced - produced <= high + 1:
             missed.append((seed, shed, truth.produced - produced, lost, (low, high)))
     assert len(missed) <= max(SEEDS_ON_SPARK // 10, 1), missed
+
+
+def test_ghosts_stay_when_something_else_takes_the_room() -> None:
+    """A ring of tuples has just grown: nine of ten ghosts went for it, in vain."""
+    name, seed = "foreign keys, some twice", 36
+    size = KINDS[name].in_bytes(4_000, 10_000, 20)
+    truth = need(name, seed, size)
+    limits = ps.Limits(limit_of("bytes", 0.1, truth.bytes), shed="random", seed=seed)
+    metrics, _ = run(KINDS[name], seed, size, limits)
+    assert metrics.lost_interval is not None
+    low, high = metrics.lost_interval
+    assert (high - low) / 2 <= WIDEST * (truth.produced - metrics.produced)

@@ -144,7 +144,9 @@ class GhostRoom:
         while (
             memory.bytes is not None
             and self.held > FEW_GHOSTS
-            and windows.bytes_with(rows, watermark) > memory.bytes
+            # While rings would have to grow: what is too much without that is not due to ghosts.
+            and windows.bytes_with(rows, watermark)
+            > max(memory.bytes, windows.state_bytes + windows.payload_bytes)
         ):
             self.thin(self.held * 3 // 4)
             rows = dict.fromkeys(rows, FEW_GHOSTS)
@@ -164,24 +166,32 @@ class GhostRoom:
             ghosts.thin(self.windows.state)
 
     def relax(self) -> None:
-        """When there is room again, give better chances to ghosts that are laid from now on."""
+        """When there is room again, give better chances to ghosts that are laid from now on: no
+        better than would fill the room, if as many are shed as those that are there stand for."""
         budget = self.windows.state.budget
+        uniform = float(budget["uniform"][0])
         # In semi joins all of a key have the same chance, whenever they are laid.
-        if budget["uniform"][0] < 1.0 and not budget["stops"][0] and self.held < _ROOMY * self.most:
-            # Not those by worth: more of these leave less room for a sample of all.
-            budget["uniform"] = np.minimum(budget["uniform"] * _RELAXED, 1.0)
+        if uniform >= 1.0 or budget["stops"][0] or self.held >= _ROOMY * self.most:
+            return
+        shed = float((1.0 / ghosts.chances(self._marks())).sum())
+        # Not those by worth: more of these leave less room for a sample of all.
+        fills = (1.0 - _BY_WORTH / 2) * _FEWER * self.most / max(shed, 1.0)
+        budget["uniform"] = min(max(min(uniform * _RELAXED, fills), uniform), 1.0)
+
+    def _marks(self) -> Words:
+        """The marks of all ghosts."""
+        windows, numbers = self.windows, range(self._streams, 2 * self._streams)
+        return np.concatenate(
+            [windows.marks(each, windows.live_sequences(each)).astype(np.int64) for each in numbers]
+        )
 
     def _chances(self, wanted: float) -> tuple[float, float]:
         """Uniform part and slope of chances by which about `wanted` ghosts are kept, a quarter of
         them by worth."""
-        windows = self.windows
-        numbers = range(self._streams, 2 * self._streams)
-        marks = np.concatenate(
-            [windows.marks(each, windows.live_sequences(each)).astype(np.int64) for each in numbers]
-        )
+        marks = self._marks()
         had = ghosts.chances(marks)
         worths = worths_of(ghosts.levels(marks))
-        budget = windows.state.budget[0]
+        budget = self.windows.state.budget[0]
         alike = wanted / float((1.0 / had).sum())
         worth = float((worths / had).sum())
         if budget.stops:
