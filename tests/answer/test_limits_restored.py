@@ -55,9 +55,20 @@ def test_an_estimate_stays_one(after: ps.Limits) -> None:
 def test_better_chances_are_not_worse_for_what_is_worth_most() -> None:
     join = QUERY.start(limits=ps.Limits("100 rows"))
     shedder = join.driver.shedder
-    assert shedder is not None
+    assert shedder.limits is not None
     budget = join.driver.windows.state.budget
     budget["uniform"], budget["slope"] = 0.4, 3.4
     shedder.ghosts.relax()
     assert budget["uniform"][0] > 0.4
     assert budget["slope"][0] >= 3.4
+
+
+def test_a_sample_that_is_over_leaves_nothing_to_relax() -> None:
+    """Ghosts were sampled and have all expired; what goes on remembers none."""
+    join = QUERY.start(limits=ps.Limits("4 rows", ghosts=5))
+    join.push(a=rows(0), b=rows(0))
+    assert join.metrics.lost_interval is not None
+    join.push(a=rows(10_000), b=rows(10_000, 2))
+    join.push(a=rows(20_000, 1), b=rows(20_000, 1))
+    restored = QUERY.restore(join.snapshot(), limits=ps.Limits(service_rate=1e9))
+    assert len(restored.push(a=rows(20_001), b=rows(20_001)))

@@ -214,6 +214,16 @@ def test_composite_keys(tmp_path: Path) -> None:
         assert found == Counter(pair for pair in every.elements() if (pair[0] - pair[1]) % 2 == 0)
 
 
+def test_a_key_column_with_an_equals_sign_in_its_name(tmp_path: Path) -> None:
+    left = write(tmp_path / "a.csv", stream(50, 1).rename_columns(["ts", "user=id", "id"]))
+    right = write(tmp_path / "b.csv", stream(50, 2))
+    out = tmp_path / "out.csv"
+    keys = ("--left-on", "user=id", "--right-on", "k")
+    result = run("join", left, right, *keys, "--time", "ts", "--within", "30 seconds", "-o", out)
+    assert result.exit_code == 0, result.output
+    assert pairs(read(out), "a", "b") == expected(stream(50, 1), stream(50, 2), 30, 30)
+
+
 def test_names_are_those_of_the_files_where_they_can_be(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     left = write(tmp_path / "a.csv.gz", stream(5, 1))
@@ -523,6 +533,7 @@ def test_what_exists_is_replaced_only_by_force(tmp_path: Path) -> None:
         ({"--time": None, "--left-time": "ts"}, "the right file has no time; give --time"),
         ({"--time": "at"}, "has no column 'at'; its columns are"),
         ({"--within": None}, "the files have no window; give --within"),
+        ({"--within": None, "--left-window": "1 s"}, "the right file has no window; give --within"),
         ({"--within": "-1 s"}, "cannot be negative"),
         ({"--within": "soon"}, "write a number and a unit"),
         ({"--lateness": "5 parsecs"}, "unknown unit 'parsecs'"),

@@ -21,10 +21,14 @@ Names = Sequence[str]
 
 
 def job_streams(
-    files: Sequence[Path], names: str | None, on: Names, time: Names, within: Names
+    files: Sequence[Path],
+    names: str | None,
+    keys: Sequence[Names],
+    time: Names,
+    within: Names,
 ) -> list[JobStream]:
-    """The streams of a job by the options of a command. Times and windows are given once for all
-    files, or once for each."""
+    """The streams of a job by the options of a command. keys: the columns of each file's key. Times
+    and windows are given once for all files, or once for each."""
     if not time:
         raise CommandError("the files have no time; give --time")
     if not within:
@@ -35,7 +39,7 @@ def job_streams(
         for stream in zip(
             files,
             stream_names(files, names),
-            shared_columns(on, count),
+            keys,
             for_each_file(time, count, "time"),
             for_each_file(within, count, "within"),
             strict=True,
@@ -60,18 +64,20 @@ def either_side(given: Names, left: str | None, right: str | None, option: str) 
     whole = [value for value in values if value is not None]
     if len(whole) < 2:
         side = "left" if values[0] is None else "right"
-        raise CommandError(f"the {side} file has no {option}; give --{option} once for each file")
+        lacks = "window" if option == "within" else option
+        raise CommandError(f"the {side} file has no {lacks}; give --{option} once for each file")
     return whole
 
 
-def paired_columns(on: Names, left_on: Names, right_on: Names) -> list[str]:
-    """What names the columns of keys in two files, as `left=right`."""
+def paired_columns(on: Names, left_on: Names, right_on: Names) -> list[list[str]]:
+    """The key columns of two files: those of `on`, and those given for each side."""
     if len(left_on) != len(right_on):
         raise CommandError(
             f"--left-on and --right-on come in pairs, got {len(left_on)} and {len(right_on)}; "
             "give --on left=right for every column of the key"
         )
-    return [*on, *(f"{left}={right}" for left, right in zip(left_on, right_on, strict=True))]
+    left, right = shared_columns(on, 2)
+    return [[*left, *left_on], [*right, *right_on]]
 
 
 def shared_columns(on: Names, files: int) -> list[list[str]]:

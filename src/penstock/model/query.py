@@ -48,8 +48,8 @@ class Query:
         once, those that match something and those that match nothing.
     on: the key: a column that all streams share, several of them, or for each stream
         its own column or columns.
-    where: further predicates, or all of them: SQL text (see `model.where`), `udf`s, or a list
-        of these, all of which must hold.
+    where: further predicates, or all of them: SQL text (see `predicates.where`), `udf`s, or a
+        list of these, all of which must hold.
     within: the window of every stream that names none.
     between: for two streams, instead of windows: the least and the greatest difference
         `second.ts - first.ts`, each a length of time, negative as `"-5 seconds"`.

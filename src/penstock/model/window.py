@@ -35,7 +35,7 @@ __all__ = [
     "UnboundedWindow",
     "Window",
     "parse_window",
-]  # fmt: skip
+]
 
 # Beyond every time and length, and far enough from overflow to be added to a time.
 FOREVER: Final = 1 << 61

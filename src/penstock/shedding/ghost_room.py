@@ -35,6 +35,7 @@ _LEAST_CHANCE: Final = 2.0**-30
 _FEWER: Final = 0.93
 _BY_WORTH: Final = 0.5  # of 2: a quarter
 _RELAXED: Final = 1.1
+_LOOKED_THROUGH: Final = 8  # part of the ghosts that must have arrived before all are looked at
 _ROOMY: Final = 0.7  # of the ghosts there may be: if fewer are there, chances get better
 _HALVINGS: Final = 30
 _GROWTH: Final = 4  # for a part of as many as there are room is made
@@ -168,14 +169,21 @@ class GhostRoom:
     def relax(self) -> None:
         """When there is room again, give better chances to ghosts that are laid from now on: no
         better than would fill the room, if as many are shed as those that are there stand for."""
-        budget = self.windows.state.budget
+        state, held = self.windows.state, self.held
+        budget, arrived = state.budget, int(state.quotas["arrived"].sum())
         uniform = float(budget["uniform"][0])
         # In semi joins all of a key have the same chance, whenever they are laid.
-        if uniform >= 1.0 or budget["stops"][0] or self.held >= _ROOMY * self.most:
+        if not self.windows.has_ghosts or uniform >= 1.0 or budget["stops"][0]:
             return
+        # All ghosts are gone through: not so often that this would be noticed.
+        is_soon = arrived - int(budget["relaxed_at"][0]) < held // _LOOKED_THROUGH
+        if held >= _ROOMY * self.most or is_soon:
+            return
+        budget["relaxed_at"] = arrived
         shed = float((1.0 / ghosts.chances(self._marks())).sum())
         # Not those by worth: more of these leave less room for a sample of all.
-        fills = (1.0 - _BY_WORTH / 2) * _FEWER * self.most / max(shed, 1.0)
+        alike = 1.0 - _BY_WORTH / 2 if budget["slope"][0] > 0.0 else 1.0
+        fills = alike * _FEWER * self.most / max(shed, 1.0)
         budget["uniform"] = min(max(min(uniform * _RELAXED, fills), uniform), 1.0)
 
     def _marks(self) -> Words:

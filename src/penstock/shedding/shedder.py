@@ -239,13 +239,13 @@ class Shedder:
     def shed_to(self, rows: int, watermark: int) -> None:
         """Shed until `rows` tuples are left, whatever the limit is."""
         state = self.windows.state
-        was, shares = int(state.budget["rows"][0]), state.quotas["rows"].copy()
+        was, quotas = int(state.budget["rows"][0]), state.quotas["rows"].copy()
         state.budget["rows"] = rows
         if self.limits.pool != "shared":
             state.quotas["rows"] = self._byte_parts(rows)
         self._shed(watermark)
         self.windows.state.budget["rows"] = was
-        self.windows.state.quotas["rows"] = shares
+        self.windows.state.quotas["rows"] = quotas
 
     def _byte_parts(self, rows: int) -> list[int]:
         """Divide `rows` tuples among the streams, so that none that is cut holds more of the bytes

@@ -17,7 +17,7 @@ from penstock.model.binding import Binding
 
 __all__ = ["MOST_CHUNK_ROWS", "Unlimited"]
 
-MOST_CHUNK_ROWS: Final = 1 << 16  # more would fall out of the cache
+MOST_CHUNK_ROWS: Final = 1 << 16
 
 
 class _NoGhosts:
@@ -33,7 +33,7 @@ class _NoGhosts:
 
     def make(self, watermark: int) -> None:
         """Room for ghosts, which the loop asks for under limits only."""
-        raise AssertionError(f"no ghosts are laid without limits, at {watermark}")
+        raise AssertionError(f"room for ghosts at {watermark}, in a join without limits")
 
 
 class _NoLosses:

@@ -54,7 +54,7 @@ class BatchProgress:
 
 _OF_BATCH: Final = {field.name for field in fields(BatchProgress)}
 _COUNTERS: Final = [each.name for each in fields(BucketCounts) if each.name in _OF_BATCH]
-_MAY_BE_NONE: Final = ("lost", "lost_variance")
+_MAY_BE_NONE: Final = [each.name for each in fields(BucketCounts) if "None" in str(each.type)]
 
 
 class ProgressQueue(StreamingQueryListener):

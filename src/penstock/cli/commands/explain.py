@@ -105,7 +105,13 @@ def _of_files(request: _ExplainRequest) -> tuple[WindowJoin, Workload]:
             )
     if len(request.files) < 2:
         raise CommandError("a join has two streams or more, got one file; name another")
-    streams = job_streams(request.files, request.names, request.on, request.time, request.within)
+    streams = job_streams(
+        request.files,
+        request.names,
+        shared_columns(request.on, len(request.files)),
+        request.time,
+        request.within,
+    )
     job = Job(streams, request.where, batch_rows=request.batch_rows)
     query = job.query
     return query, measured(query, job).workload

@@ -241,7 +241,7 @@ def join(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     """
     with failures_shown():
         keys = paired_columns(on or (), left_on or (), right_on or ())
-        if not keys:
+        if not keys[0]:
             raise CommandError("the join has no key; give --on")
         times = either_side(time or (), left_time, right_time, "time")
         windows = either_side(within or (), left_window, right_window, "within")

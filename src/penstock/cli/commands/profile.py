@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where
-from penstock.cli.request import job_streams
+from penstock.cli.request import job_streams, shared_columns
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.cli.views.display import consoles, failures_shown, instant, say
 from penstock.cli.views.progress import file_progress
@@ -193,6 +193,7 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     with failures_shown():
         if not on and where is None:
             raise CommandError("the streams have no key; give --on, or --where")
-        streams = job_streams(files, names, on or (), time or (), within or ["unbounded"])
+        keys = shared_columns(on or (), len(files))
+        streams = job_streams(files, names, keys, time or (), within or ["unbounded"])
         job = Job(streams, where, batch_rows=batch_rows)
         _profile(_ProfileRequest(job, output, as_json, force))

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from penstock.cli.options import AsJson, BatchRows, Force, Keys, Names, Times, Where, Windows
-from penstock.cli.request import job_streams
+from penstock.cli.request import job_streams, shared_columns
 from penstock.cli.size_spark import read_by_spark
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.cli.views.display import consoles, failures_shown, say
@@ -228,7 +228,8 @@ def size(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     with failures_shown():
         if not on and where is None:
             raise CommandError("the streams have no key; give --on, or --where")
-        streams = job_streams(files, names, on or (), time or (), within or ())
+        keys = shared_columns(on or (), len(files))
+        streams = job_streams(files, names, keys, time or (), within or ())
         if len(files) < 2:
             raise CommandError("a join has two streams or more, got one file; name another")
         _size(

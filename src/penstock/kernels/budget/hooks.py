@@ -1,11 +1,14 @@
 """What a budget does in the arrival loop: the hooks around a probe.
 
     before_instant   what is too much goes, before arrivals of another instant are worked on
+    prefetch_for     what an arrival to come will ask for
     on_probe         whether an arrival looks for partners
+    takes_back       whether it must look again, to take back what it has counted as lost
     after_probe      what is learned from it
+    is_dropped       whether it goes instead of entering its window
 
-Those around a window, on_enter and on_leave, are in presence.py. Without a budget all of them
-compile to nothing.
+A probe itself knows of ghosts (kernels.loop). The hooks around a window, on_enter and on_leave, are
+in presence.py. Without a budget all of them compile to nothing.
 """
 
 from __future__ import annotations

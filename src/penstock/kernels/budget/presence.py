@@ -1,7 +1,8 @@
 """What a budget notes when a tuple enters its window, and when it leaves: the hooks of the ring.
 
-`on_leave` is called wherever a live tuple goes, whether it has expired, was shed, has matched in a
-semi join or is one more than a window holds.
+`on_leave` is called wherever a live tuple goes: it has expired, was shed, or has matched in a semi
+join. (Tuples that newer ones of their key outrank are counted as gone when those come; windows that
+count have no budget.)
 """
 
 from __future__ import annotations

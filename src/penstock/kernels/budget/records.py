@@ -27,8 +27,22 @@ from typing import Any, Final
 import numpy as np
 
 __all__ = [
-    "AGES", "BUDGET", "BY_KEY", "BY_ORDER", "ENTRY_WORDS", "GROUPS", "LEVELS", "NOTE_WORDS",
-    "QUEUE_WORDS", "QUOTA", "SAVED_OF_BUDGET", "SAVED_OF_QUOTA", "SAVED_OF_TABLE", "TABLE",
+    "AGES",
+    "BUDGET",
+    "BY_KEY",
+    "BY_ORDER",
+    "ENTRY_WORDS",
+    "GROUPS",
+    "LEVELS",
+    "NOTE_WORDS",
+    "QUEUE_WORDS",
+    "QUOTA",
+    "SAVED",
+    "SAVED_OF_BUDGET",
+    "SAVED_OF_QUOTA",
+    "SAVED_OF_TABLE",
+    "TABLE",
+    "Fields",
     "record",
 ]  # fmt: skip
 
@@ -71,6 +85,7 @@ _BUDGET_FIELDS: Final[Fields] = (
     ("sampling", "u8", SAVED),  # from which samples of values are
     ("threshold", "f8", SAVED),  # the least chance that a ghost has had; 1 when all were kept
     ("uniform", "f8", SAVED),  # of the chance of a ghost, what all have alike
+    ("relaxed_at", "i8", SAVED),  # how many had arrived when chances were last looked at
     ("slope", "f8", SAVED),  # and what it grows by with the worth (kernels.budget.losses)
     ("growth", "f8", SAVED),  # what an arrival counts now; earlier ones count less
     ("shrink", "f8"),  # 1 over it

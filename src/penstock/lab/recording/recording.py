@@ -109,7 +109,7 @@ class Recording:
             column = unused_name(GROUP, batches[0].schema.names)
             batches[0] = batches[0].append_column(column, pa.array(streams[0].groups))
             select[GROUP] = f"{query.names[0]}.{column}"
-        if query.how == "semi":
+        if query.is_semi:
             select[SINCE] = f"{query.names[0]}.{query.streams[0].time_column}"
         widths = row_bytes or {
             name: table.nbytes / max(len(table), 1) for name, table in given.items()

@@ -63,7 +63,7 @@ def exact_replay(recording: Recording) -> Exact:
     cuts: list[int] = []
     state_bytes, done, rows = 0, 0, _FIRST_ROWS
     with recording.query.start(schemas=_schemas(recording)) as join:
-        latest = join.driver.latest = [] if query.how == "semi" else None
+        latest = join.driver.latest = [] if query.is_semi else None
         while done < len(every_time):
             end = _end(every_time, done, rows)
             cut = None if end == len(every_time) else int(every_time[end])

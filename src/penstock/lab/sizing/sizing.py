@@ -214,6 +214,6 @@ def _ceiling(
 def _need(recording: Recording, exact: Exact) -> tuple[int, Interval | None, int]:
     rows = exact.need.rows
     interval = None
-    if recording.sample is not None and recording.query.how == "semi":
+    if recording.sample is not None and recording.query.is_semi:
         interval = jackknife(rows, recording.sample.share, by_factor=True)
     return int(np.ceil(rows[0])), interval, round(exact.bytes)

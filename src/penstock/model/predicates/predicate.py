@@ -95,7 +95,7 @@ class Near:
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the user's says what holds: see `model.udf`. name: what it is called."""
+    """A function of the user's says what holds: see `predicates.udf`. name: what it is called."""
 
     name: str
     function: Callable[..., Any]

@@ -28,7 +28,7 @@ class BucketEngine(Engine):
 
     def __init__(self, binding: Binding, plan: Plan, memory: Allocator | None = None) -> None:
         # Whether tuples may leave before their window ends: they are shed and, in semi joins, go
-        # once they have matched. If not, time says which are left, and flags which have matched.
+        # once they have matched. If not, time says which remain, and flags which have matched.
         self.leaves_early = plan.limits is not None
         keep_matched = not self.leaves_early
         super().__init__(binding, plan, memory, by_contents=True, keep_matched=keep_matched)
@@ -43,7 +43,8 @@ class BucketEngine(Engine):
         return flags
 
     def restore_matched(self, stream: int, ends: int, matched: Callable[[int], Flags]) -> None:
-        """Mark the tuples that had matched in a window that has been filled; they may leave early.
+        """Mark the tuples that had matched in a window that has been filled. If tuples may leave
+        early, those that had matched are buried.
 
         ends: the watermark at which it was left. matched: which of the N that are still in it had
         matched. The others have had their end, and must not come out again.

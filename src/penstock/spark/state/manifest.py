@@ -2,7 +2,7 @@
 
 For each stream, immutable segments: tuples, as compressed Arrow. And one manifest: which segments
 there are, the counters, and the token of the hot state that matches them. If tuples may leave
-early, a record says which of them remain (record.py). Restoring is Spark's: what the store returns
+early, a record says which of them remain. Restoring is Spark's: what the store returns
 is what was committed. What is written when: cold_state.py.
 """
 

@@ -22,6 +22,7 @@ from penstock.windows.payload.storage import kept_type
 __all__ = [
     "NUMBER",
     "TS",
+    "columns_kept",
     "read_flags",
     "read_rows",
     "table_of",
@@ -59,6 +60,11 @@ def table_of(ts: Words, columns: Mapping[str, pa.Array], numbers: Words | None =
     """Tuples in kept types, with their numbers if they have any."""
     named = {TS: pa.array(ts)} if numbers is None else {TS: pa.array(ts), NUMBER: numbers}
     return pa.table(named | {f"{_COLUMN}{name}": array for name, array in columns.items()})
+
+
+def columns_kept(binding: Binding, stream: int) -> set[str]:
+    """The columns of a segment that tuples are made from."""
+    return {TS, NUMBER, *(f"{_COLUMN}{name}" for name in binding.kept[stream])}
 
 
 def write_rows(table: pa.Table) -> bytes:

@@ -24,7 +24,7 @@ from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.spark.state.manifest import Manifest, Segment, Store
-from penstock.spark.state.segment_bytes import NUMBER, TS, read_rows, write_rows
+from penstock.spark.state.segment_bytes import NUMBER, TS, columns_kept, read_rows, write_rows
 
 __all__ = ["FEW_ROWS", "MANY_SEGMENTS", "Remaining", "Segments"]
 
@@ -52,6 +52,7 @@ class Segments:
     def __init__(self, binding: Binding, store: Store, manifest: Manifest, window: int) -> None:
         streams = len(binding.query.streams)
         self._stream = binding.query.names[window % streams]
+        self._columns = columns_kept(binding, window) if window < streams else None
         self._number = NUMBER if window < streams else "laid"  # as shedding/saved.py calls it
         self._store = store
         self._manifest = manifest
@@ -101,9 +102,15 @@ class Segments:
             rows = [older.rows + newer.rows for older, newer in pairwise(self._listed)]
             at = rows.index(min(rows))
             pair = slice(at, at + 2)
-            tables = [self._read(each, remaining) for each in self._listed[pair]]
+            tables = [self._kept(self._read(each, remaining)) for each in self._listed[pair]]
             # Columns that were added between them are null in the older one.
             self._replace(pair, [pa.concat_tables(tables, promote_options="default")])
+
+    def _kept(self, table: pa.Table) -> pa.Table:
+        """Without columns that are not selected any more: they may come back as another type."""
+        if self._columns is None:
+            return table
+        return table.select([name for name in table.column_names if name in self._columns])
 
     def _replace(self, old: slice, tables: Iterable[pa.Table]) -> None:
         replaced = self._listed[old]
