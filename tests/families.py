@@ -47,9 +47,9 @@ class Family:
 
 # Those that wait for Spark come first: what works on one core runs beside them.
 FAMILIES = (
-    Family("spark", (170, 1000, 1800)),
+    Family("spark", (170, 1100, 1800)),
     Family("answer", (240, 430, 1800), parts=(1, 2, 4)),
-    Family("unit", (240, 160, 600), parts=(2, 1, 2)),
+    Family("unit", (240, 200, 600), parts=(2, 1, 2)),
     Family("statistics", (110, 450, 3600), parts=(1, 1, 4)),
     Family("agreement", (70, 100, 1800), parts=(1, 1, 4)),
     Family("recovery", (50, 500, 1200), parts=(1, 2, 4)),
@@ -58,7 +58,7 @@ FAMILIES = (
 )
 COMPILED_FIRST = ("by order", "by a key")
 EMBEDDED = ("unit", "answer", "agreement", "statistics")
-MOST_S = {"quick": 8 * 60, "ci": 20 * 60, "all": 90 * 60}  # of the wall, on two quiet cores
+MOST_S = {"quick": 8 * 60, "ci": 26 * 60, "all": 90 * 60}  # of the wall, on two quiet cores
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,10 @@ class Part:
         ]
 
     def environment(self, way: str) -> dict[str, str]:
+        # Without the JIT a kernel is about a hundred times slower.
         without = {} if self.family.jit else {"NUMBA_DISABLE_JIT": "1"}
-        return {**os.environ, "PENSTOCK_TESTS": way, "PYTHONUNBUFFERED": "1", **without}
+        tries = "quick" if without and way == "ci" else way
+        return {**os.environ, "PENSTOCK_TESTS": tries, "PYTHONUNBUFFERED": "1", **without}
 
 
 def parts_of(families: Sequence[Family], way: str) -> Iterator[Part]:

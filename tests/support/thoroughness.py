@@ -59,8 +59,8 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("quick"), max_examples=16)
 settings.register_profile("all", deadline=None, print_blob=True, max_examples=60)
 # Without the JIT a kernel is about a hundred times slower.
-settings.register_profile("quick without the JIT", settings.get_profile("quick"), max_examples=8)
-settings.register_profile("ci without the JIT", settings.get_profile("quick"), max_examples=8)
+settings.register_profile("quick without the JIT", settings.get_profile("quick"), max_examples=5)
+settings.register_profile("ci without the JIT", settings.get_profile("quick"), max_examples=5)
 settings.register_profile("all without the JIT", settings.get_profile("all"), max_examples=25)
 settings.register_profile("thorough", settings.get_profile("all"), max_examples=5_000)
 settings.load_profile(

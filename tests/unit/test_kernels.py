@@ -125,6 +125,7 @@ def test_a_kept_kernel_is_not_compiled_again_unless_its_file_is_damaged(tmp_path
     assert said_by(script, tmp_path) == ["2", "False"]
 
 
+@pytest.mark.slow
 def test_the_cache_does_not_depend_on_where_penstock_is(tmp_path: Path) -> None:
     """A copy of the sources elsewhere finds the same kernels."""
     script = "print(directory.entry_words(2), len(compiled) > 0)"

@@ -112,6 +112,7 @@ CROSSED = Holding(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.jit_off
 @given(holdings())
 @example(CROSSED)

@@ -318,6 +318,7 @@ def test_a_running_join_knows_its_streams(window: str) -> None:
     assert workload.windows is None
 
 
+@pytest.mark.slow
 def test_a_running_join_by_several_paths() -> None:
     work = uniform(seed=3, rows=3_000, rate=100, keys=20, payload=1, streams=("a", "b", "c"))
     chain = query(names="abc", where="a.k = b.k AND abs(b.v - c.v) <= 100000000")
