@@ -100,7 +100,9 @@ def test_every_family_has_a_budget_and_runs(way: str) -> None:
     assert bool(without_jit) == (way != "quick")
     assert all(part.environment(way)["NUMBA_DISABLE_JIT"] == "1" for part in without_jit)
     assert all("jit_off" in " ".join(part.command(way, False, [])) for part in without_jit)
-    assert all(part.environment(way)["PENSTOCK_TESTS"] == way for part in parts)
+    for part in parts:
+        tries = "quick" if way == "ci" and part in without_jit else way
+        assert part.environment(way)["PENSTOCK_TESTS"] == tries
 
 
 @pytest.mark.parametrize(
