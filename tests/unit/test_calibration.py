@@ -1,6 +1,8 @@
 """Weights that are measured: the fit, what is measured, where weights are kept, the command."""
 
+import itertools
 import json
+import math
 import random
 from dataclasses import astuple
 from pathlib import Path
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.cli.commands import calibrate as command
-from penstock.planning import machine
+from penstock.planning import machine, measuring
 from penstock.planning.calibration import Measured, calibrate, fit_weights, points, scan_limit
 from penstock.planning.costs import Costing, Visit
 from penstock.planning.fit import fitted
@@ -281,6 +283,16 @@ def test_calibrate_says_what_it_cannot_write(cache: Path, tmp_path: Path) -> Non
     result = CliRunner().invoke(app, ["calibrate", "--quick"])
     assert result.exit_code == 2
     assert "XDG_CACHE_HOME" in result.stderr
+
+
+@pytest.mark.slow  # the kernels that are timed are compiled for it
+def test_a_clock_that_stands_still_during_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = itertools.count()
+    monkeypatch.setattr(measuring, "thread_time_ns", lambda: next(steps) // 1000 * 10_000_000)
+    found = calibrate(TINY[:2], 1)
+    times = [time for of in found.measured.values() for each in of for time in astuple(each)[1:]]
+    assert all(0 < time < 1e7 for time in times)
+    assert all(math.isfinite(fit.loss) for fit in found.searches.values())
 
 
 @pytest.mark.slow  # the kernels that are timed are compiled for it
