@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +13,7 @@ from penstock.model.limits import Limits
 
 __all__ = [
     "either_side", "for_each_file", "job_streams", "late_path", "memory_limits", "paired_columns",
-    "plan_limits", "shared_columns", "with_indexes",
+    "plan_limits", "shared_columns",
 ]  # fmt: skip
 
 Names = Sequence[str]
@@ -45,14 +44,6 @@ def job_streams(
             strict=True,
         )
     ]
-
-
-def with_indexes(streams: Sequence[JobStream], indexes: Names) -> list[JobStream]:
-    """The same streams, with indexes if some are given."""
-    if not indexes:
-        return list(streams)
-    given = for_each_file(indexes, len(streams), "index")
-    return [replace(each, index=index) for each, index in zip(streams, given, strict=True)]
 
 
 def either_side(given: Names, left: str | None, right: str | None, option: str) -> list[str]:

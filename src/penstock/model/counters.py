@@ -31,8 +31,10 @@ class BucketCounts:
     """What a bucket on Spark has done in a batch. These are summed over all buckets; None is for
     what is not counted.
 
-    rebuilt: whether its windows had to be filled from segments. lost_variance: what it adds to the
-    variance of the lost results.
+    live, bytes: tuples and memory in its windows. rebuilt: whether these had to be filled from
+    segments. lost: results, for want of tuples that were shed; lost_variance: what that adds to the
+    variance of their sum. shed: tuples that were; ghosts: those that are remembered. unprobed:
+    tuples that did not look for partners.
     """
 
     produced: int

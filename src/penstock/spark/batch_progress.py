@@ -20,40 +20,25 @@ from penstock.model.counters import BucketCounts
 __all__ = ["BatchProgress", "ProgressQueue"]
 
 
-@dataclass(frozen=True)
-class BatchProgress:
-    """One batch.
+@dataclass(frozen=True, kw_only=True)
+class BatchProgress(BucketCounts):
+    """One batch: what its buckets have counted, added up, and what Spark says of it.
 
     offsets: of each source, where the batch ended, as the source made them.
     newest_us: the greatest event time in the batch. spark_watermark_us: Spark's, during the
     batch; that of the join is ahead of it by the longest window. None if there is none.
-    live, bytes: rows and memory in the windows of the buckets that the batch touched.
+    live, bytes, ghosts: in the windows of the buckets that the batch touched.
     rebuilt: how many of them had to be filled from segments.
-    Under limits, lost: results that were lost in the batch, for want of tuples that were shed; None
-    when they are not counted. lost_variance: what it adds to the variance of their sum. shed:
-    tuples that were, in the batch. ghosts: those that are remembered, as live. unprobed: tuples of
-    the batch that did not look for partners.
     """
 
     number: int
     seconds: float
     rows: int
     offsets: Sequence[Any]
-    late: int
-    live: int
-    bytes: int
-    rebuilt: int
-    lost: float | None
-    lost_variance: float | None
-    shed: int
-    ghosts: int
-    unprobed: int
     newest_us: int | None
     spark_watermark_us: int | None
 
 
-_OF_BATCH: Final = {field.name for field in fields(BatchProgress)}
-_COUNTERS: Final = [each.name for each in fields(BucketCounts) if each.name in _OF_BATCH]
 _MAY_BE_NONE: Final = [each.name for each in fields(BucketCounts) if "None" in str(each.type)]
 
 
@@ -77,17 +62,18 @@ class ProgressQueue(StreamingQueryListener):
 
 
 def _record(progress: Any) -> BatchProgress:
+    observed = progress.observedMetrics["penstock"].asDict()
     # A batch without input touches no bucket, and has no counters.
     counters = {
-        name: value if name in _MAY_BE_NONE else value or 0
-        for name, value in progress.observedMetrics["penstock"].asDict().items()
+        each.name: observed[each.name] if each.name in _MAY_BE_NONE else observed[each.name] or 0
+        for each in fields(BucketCounts)
     }
     return BatchProgress(
         number=progress.batchId,
         seconds=progress.durationMs["triggerExecution"] / 1000,
         rows=progress.numInputRows,
         offsets=[json.loads(source.endOffset) for source in progress.sources],
-        **{name: counters[name] for name in _COUNTERS},
+        **counters,
         newest_us=_microseconds(progress.eventTime.get("max")),
         spark_watermark_us=_microseconds(progress.eventTime.get("watermark")),
     )

@@ -33,7 +33,27 @@ __all__ = ["calibrate"]
 _QUICK_WINDOWS: Final = WINDOWS[::3]  # the smallest and the largest among them
 
 
-def _calibrate(quick: bool, as_json: bool, plot: Path | None) -> None:
+def calibrate(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer runs and windows: rougher, in seconds.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print weights, fit and measurements as JSON.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="HTML file for a plot of what was measured."),
+    ] = None,
+) -> None:
+    """Measure what indexes cost on this machine, and plan with that from now on.
+
+    The weights are kept in the user's cache. It takes about a minute, the first time.
+    """
+    with failures_shown():
+        _run(quick, as_json, plot)
+
+
+def _run(quick: bool, as_json: bool, plot: Path | None) -> None:
     """Measure, keep the weights and show them."""
     out, errors = consoles()
     if plot is not None:
@@ -82,23 +102,3 @@ def _show(console: Console, found: Calibration) -> None:
         if limit == 0:
             what = "hash is always cheaper than a scan"
         say(console, f"a window that is updated {when}: {what}")
-
-
-def calibrate(
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer runs and windows: rougher, in seconds.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print weights, fit and measurements as JSON.")
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="HTML file for a plot of what was measured."),
-    ] = None,
-) -> None:
-    """Measure what indexes cost on this machine, and plan with that from now on.
-
-    The weights are kept in the user's cache. It takes about a minute, the first time.
-    """
-    with failures_shown():
-        _calibrate(quick, as_json, plot)

@@ -32,6 +32,40 @@ from penstock.stats.heavy_keys import SHARE_ERROR
 __all__ = ["measured", "profile"]
 
 
+def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
+    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="One for each stream.")],
+    on: Keys = None,
+    time: Times = None,
+    within: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WINDOW",
+            help="Window, such as '10 minutes', of all files or once for each; else all rows.",
+        ),
+    ] = None,
+    where: Where = None,
+    names: Names = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File for the workload, as JSON."),
+    ] = None,
+    as_json: AsJson = False,
+    batch_rows: BatchRows = 65_536,
+    force: Force = False,
+) -> None:
+    """Measure streams in files: rates, keys, how often they match, bytes a row.
+
+    What is measured is what `penstock explain` plans by. Files are read once, whatever their size.
+    """
+    with failures_shown():
+        if not on and where is None:
+            raise CommandError("the streams have no key; give --on, or --where")
+        keys = shared_columns(on or (), len(files))
+        streams = job_streams(files, names, keys, time or (), within or ["unbounded"])
+        job = Job(streams, where, batch_rows=batch_rows)
+        _run(_ProfileRequest(job, output, as_json, force))
+
+
 @dataclass(frozen=True)
 class _ProfileRequest:
     """A job, of which nothing is joined. output: the file for the workload."""
@@ -42,7 +76,7 @@ class _ProfileRequest:
     force: bool
 
 
-def _profile(request: _ProfileRequest) -> None:
+def _run(request: _ProfileRequest) -> None:
     """Read the files to their ends, and show what they are like."""
     job, query = request.job, _query(request.job)
     if request.output is not None:
@@ -163,37 +197,3 @@ def _plain(profile: Profile) -> dict[str, Any]:
         "streams": [asdict(each) for each in profile.streams],
         "workload": None if workload is None else workload.to_dict(),
     }
-
-
-def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
-    files: Annotated[list[Path], typer.Argument(metavar="FILES", help="One for each stream.")],
-    on: Keys = None,
-    time: Times = None,
-    within: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WINDOW",
-            help="Window, such as '10 minutes', of all files or once for each; else all rows.",
-        ),
-    ] = None,
-    where: Where = None,
-    names: Names = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File for the workload, as JSON."),
-    ] = None,
-    as_json: AsJson = False,
-    batch_rows: BatchRows = 65_536,
-    force: Force = False,
-) -> None:
-    """Measure streams in files: rates, keys, how often they match, bytes a row.
-
-    What is measured is what `penstock explain` plans by. Files are read once, whatever their size.
-    """
-    with failures_shown():
-        if not on and where is None:
-            raise CommandError("the streams have no key; give --on, or --where")
-        keys = shared_columns(on or (), len(files))
-        streams = job_streams(files, names, keys, time or (), within or ["unbounded"])
-        job = Job(streams, where, batch_rows=batch_rows)
-        _profile(_ProfileRequest(job, output, as_json, force))

@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import PlanError
 from penstock.extras import extra
 from penstock.lab.sizing.ceiling import Ceiling
 from penstock.lab.sizing.policy_curve import Curve
 from penstock.lab.sizing.sizing import Sizing
+from penstock.planning.explain.plot import write_figure
 
 __all__ = ["write_plot"]
 
@@ -29,14 +29,7 @@ _BEYOND: Final = 1.06  # the axis goes on a little after the exact need
 
 def write_plot(sizing: Sizing, path: Path) -> Path:
     """An HTML file with everything in it."""
-    try:
-        _figure(sizing).write_html(path, include_plotlyjs=True, config={"displaylogo": False})
-    except OSError as error:
-        raise PlanError(
-            f"cannot write {str(path)!r}: {error.strerror}; name a file in a directory you may "
-            "write to"
-        ) from error
-    return path
+    return write_figure(_figure(sizing), path)
 
 
 def _figure(sizing: Sizing) -> Any:

@@ -23,7 +23,7 @@ from penstock.planning.plan_costs import Indexes, PlanCosts
 if TYPE_CHECKING:
     from penstock.planning.explain.explanation import Explanation
 
-__all__ = ["Lines", "cost_lines", "write_plot"]
+__all__ = ["Lines", "cost_lines", "write_figure", "write_plot"]
 
 _DECADES: Final = 4  # to each side of the ratio of today
 _POINTS: Final = 24  # of a decade
@@ -95,7 +95,11 @@ def cost_lines(explanation: Explanation, streams: tuple[str, str] | None = None)
 
 def write_plot(explanation: Explanation, path: Path, streams: tuple[str, str] | None) -> Path:
     """An HTML file with everything in it."""
-    figure = _figure(explanation, cost_lines(explanation, streams))
+    return write_figure(_figure(explanation, cost_lines(explanation, streams)), path)
+
+
+def write_figure(figure: Any, path: Path) -> Path:
+    """Write a figure of plotly, with all that it needs, to an HTML file."""
     try:
         figure.write_html(path, include_plotlyjs=True, config={"displaylogo": False})
     except OSError as error:
