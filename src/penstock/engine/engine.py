@@ -3,7 +3,7 @@
 A batch of each stream is released (late rows, rows without a key and filtered rows leave, the rest
 is put in order) and then run through the loop, at once or when its turn comes:
 
-    intake -> release -> gate (waiting) -> driver -> results
+    intake -> release -> gate -> driver -> results
 
 All that can be refused about a batch is refused by `release`, before anything has changed.
 """
@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.driver import Driver
+from penstock.engine.gate import Gate
 from penstock.engine.release import Released, alone_in, release
-from penstock.engine.waiting import Waiting
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.windows.allocator import Allocator
@@ -27,7 +27,7 @@ __all__ = ["Engine"]
 
 
 class Engine:
-    """driver: over the windows. waiting: tuples whose turn has not come."""
+    """driver: over the windows. gate: before it, with the tuples whose turn has not come."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Engine:
         """by_contents: break ties of one time by what is in tuples, not by their arrival.
         keep_matched: as in `Driver`."""
         self.driver = Driver(binding, plan, memory, keep_matched=keep_matched)
-        self.waiting = Waiting(binding.query, by_contents=by_contents)
+        self.gate = Gate(binding.query, by_contents=by_contents)
 
     def release(
         self, binding: Binding, intakes: Mapping[int, Intake], watermark: int
     ) -> dict[int, Released]:
         """What a batch brings to the loop, bound to schemas that may be new. A batch that is
         refused leaves nothing behind."""
-        with self.waiting.unless_refused():
+        with self.gate.unless_refused():
             return {
                 stream: self._released(binding, stream, intake, watermark)
                 for stream, intake in intakes.items()
@@ -56,13 +56,13 @@ class Engine:
 
     def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
         released = release(binding, stream, intake, watermark)
-        identified = self.waiting.identified(binding, stream, released.arrivals)
+        identified = self.gate.identified(binding, stream, released.arrivals)
         return released._replace(arrivals=identified)
 
     def take(self, released: Mapping[int, Released], watermark: int) -> pa.Table:
         """The results of a released batch, and of what has waited for this watermark."""
         arrivals = {stream: each.arrivals for stream, each in released.items()}
-        return self.waiting.run(self.driver, arrivals, watermark, alone_in(released))
+        return self._enter(arrivals, watermark, alone_in(released))
 
     def run(
         self,
@@ -73,14 +73,25 @@ class Engine:
         """The same of arrivals that were put together otherwise, and are not identified yet."""
         binding = self.driver.binding
         identified = {
-            stream: self.waiting.identified(binding, stream, each)
-            for stream, each in arrivals.items()
+            stream: self.gate.identified(binding, stream, each) for stream, each in arrivals.items()
         }
-        return self.waiting.run(self.driver, identified, watermark, alone)
+        return self._enter(identified, watermark, alone)
 
     def pass_time(self, watermark: int) -> pa.Table:
         """The results that the watermark alone brings out."""
-        return self.waiting.run(self.driver, {}, watermark)
+        return self._enter({}, watermark)
+
+    def _enter(
+        self,
+        arrivals: Mapping[int, Arrivals],
+        watermark: int,
+        alone: Mapping[int, Arrivals] | None = None,
+    ) -> pa.Table:
+        """alone: tuples that come out without having been in a window, at once."""
+        entry = self.gate.let_in(arrivals, watermark)
+        results = self.driver.run(entry.arrivals, entry.watermark, alone)
+        self.gate.forget_keys(self.driver.windows)
+        return results
 
     @property
     def earliest(self) -> int | None:
@@ -88,16 +99,16 @@ class Engine:
         # Where arrivals are counted, ends are numbers, and only what comes moves them on.
         counts_arrivals = self.driver.binding.query.counts_arrivals
         first_end = None if counts_arrivals else self.driver.first_end
-        times = [self.waiting.earliest, first_end]
+        times = [self.gate.earliest, first_end]
         return min((each for each in times if each is not None), default=None)
 
     def dump(self) -> dict[str, Any]:
         """Everything in it, as plain values, record batches, and the buffers themselves."""
-        waiting = self.waiting.dump() if self.driver.binding.query.counts else None
+        waiting = self.gate.dump() if self.driver.binding.query.counts else None
         return {"driver": self.driver.dump(), "waiting": waiting}
 
     def load(self, dumped: Mapping[str, Any]) -> None:
         """Restore what an engine of the same binding and plan dumped, on its buffers."""
         self.driver.load(dumped["driver"])
         if dumped["waiting"] is not None:
-            self.waiting.load(dumped["waiting"], self.driver.binding)
+            self.gate.load(dumped["waiting"], self.driver.binding)

@@ -6,7 +6,7 @@ window, fails a predicate over its stream alone, or has no key, can meet nothing
 further; the rest is put in order of time. If the join gives out what meets nothing, a tuple
 without a key comes out at once.
 If windows count rows or arrivals, tuples without a key count too and are passed on as mute;
-`engine.waiting` then says when tuples may go on.
+`engine.gate` then says when tuples may go on.
 """
 
 from __future__ import annotations

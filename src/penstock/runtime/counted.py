@@ -22,7 +22,7 @@ def metrics_of(join: Join) -> Metrics:
     streams = {
         name: StreamMetrics(
             **asdict(join.counts[number]),
-            waiting=join.waiting.rows(number),
+            waiting=join.gate.rows(number),
             live=driver.windows.live(number),
             expired=driver.windows.expired(number),
             watermark=shown_watermark(join.clock.watermarks[number]),

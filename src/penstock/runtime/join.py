@@ -87,7 +87,7 @@ class Join:
                 },
             )
         self.engine = Engine(binding, plan)
-        self.driver, self.waiting = self.engine.driver, self.engine.waiting
+        self.driver, self.gate = self.engine.driver, self.engine.gate
         self.clock = Clock(query, clock or time.monotonic)
         self._wall_clock = clock or time.time
         self.late_rows = [LateRows() for _ in query.streams]

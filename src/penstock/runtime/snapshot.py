@@ -61,7 +61,7 @@ def save(join: Join) -> bytes:
                 "watermark": [join.clock.watermark],
                 "produced": [join.driver.produced],
                 "finished": [join.finished],
-                "numbered": [join.waiting.numbered],
+                "numbered": [join.gate.numbered],
             }
         ),
         "streams": pa.table(
@@ -88,7 +88,7 @@ def save(join: Join) -> bytes:
             matches.are_matched(windows.state, stream, live, matched)
             sections[f"matched {name}"] = pa.table({"matched": matched})
         sections[f"late {name}"] = join.late_rows[stream].table(schema)
-        waiting = join.waiting.arrivals(stream)
+        waiting = join.gate.arrivals(stream)
         if waiting is not None:
             sections[f"waiting {name}"] = pa.Table.from_batches(_waiting(waiting, kept), kept)
             sections[f"due {name}"] = pa.table({"ts": waiting.ts})
@@ -161,7 +161,7 @@ def load(join: Join, data: bytes) -> None:
     join.driver.restore(of_join["produced"], streams["expired"])
     join.clock.restore(streams["watermark"], of_join["watermark"])
     join.finished = of_join["finished"]
-    join.waiting.numbered = of_join["numbered"]
+    join.gate.numbered = of_join["numbered"]
     if shedder.limits is not None:
         for stream in schemas:
             if f"ghosts {join.query.names[stream]}" in sections:
@@ -179,7 +179,7 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
         binding, stream, sections[f"window {name}"], sections[f"times {name}"]
     ):
         flags = None if matched is None else matched[done : done + len(arrivals)]
-        join.driver.refill(stream, join.waiting.identified(binding, stream, arrivals), flags)
+        join.driver.refill(stream, join.gate.identified(binding, stream, arrivals), flags)
         done += len(arrivals)
     if f"marks {name}" in sections and join.driver.shedder.limits is not None:
         windows, marks = join.driver.windows, sections[f"marks {name}"]
@@ -190,7 +190,7 @@ def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:
         for arrivals in _arrivals(
             binding, stream, sections[f"waiting {name}"], sections[f"due {name}"]
         ):
-            join.waiting.add(stream, join.waiting.identified(binding, stream, arrivals))
+            join.gate.add(stream, join.gate.identified(binding, stream, arrivals))
 
 
 def _matched(sections: dict[str, pa.Table], name: str) -> Flags | None:

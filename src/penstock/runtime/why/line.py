@@ -99,7 +99,7 @@ def line_of(join: Join, stream: int, names: Collection[str]) -> Line:
     """That of a stream, with its columns of these names."""
     query, windows = join.query, join.driver.windows
     live, payload = windows.live_sequences(stream), windows.payloads[stream]
-    waiting = join.waiting.arrivals(stream) if query.counts else None
+    waiting = join.gate.arrivals(stream) if query.counts else None
     inside = windows.timestamps(stream, live)
     columns: dict[str, list[pa.Array]] = {}
     places = inside
@@ -115,7 +115,7 @@ def line_of(join: Join, stream: int, names: Collection[str]) -> Line:
     ts = [inside]
     if waiting is not None:
         ts.append(waiting.ts)
-        places = np.concatenate([places, join.waiting.places(stream)])
+        places = np.concatenate([places, join.gate.places(stream)])
         for name, parts in columns.items():
             parts.append(waiting.columns[name])
     whole = {name: pa.concat_arrays(parts) for name, parts in columns.items()}

@@ -223,7 +223,7 @@ def _is_full(join: Join, stream: int, of_key: int) -> bool:
     """Whether a window that counts is full, so that tuples have had to leave."""
     window = join.query.windows[stream]
     if window.arrivals:
-        return join.waiting.numbered > window.arrivals
+        return join.gate.numbered > window.arrivals
     if window.per_key:
         return of_key >= window.rows
     return 0 < window.rows <= join.driver.windows.live(stream)

@@ -151,13 +151,13 @@ class Bucket:
         if hot is None:
             cold.restore(watermark)
         manifest.watermark = watermark
-        engine.waiting.numbered = manifest.numbered
+        engine.gate.numbered = manifest.numbered
         arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = engine.driver.produced
         everyone = with_guests(self._binding, arrivals, guests, watermark)
         results = engine.run(everyone, watermark, alone_in(released))
         manifest.produced += engine.driver.produced - produced
-        manifest.numbered = engine.waiting.numbered
+        manifest.numbered = engine.gate.numbered
         for stream, each in released.items():
             manifest.arrived[stream] += sum(len(part) for part in batches[stream])
             manifest.late[stream] += 0 if each.late is None else len(each.late)

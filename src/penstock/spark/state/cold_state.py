@@ -76,7 +76,7 @@ class ColdState:
             # The results of a history up to its watermark are known, but not what of it is still
             # in its window, or has matched.
             engine.run(self._history(), manifest.watermark)
-            manifest.numbered = engine.waiting.numbered
+            manifest.numbered = engine.gate.numbered
             if self._shedder.limits is not None:
                 self._shedder.losses.forget()
         if engine.leaves_early and not manifest.recorded:
@@ -111,21 +111,21 @@ class ColdState:
 
     def _fill_in_turn(self) -> None:
         """Fill windows with what has had its turn; the rest waits."""
-        waiting, released = self._engine.waiting, self._manifest.watermark
+        gate, released = self._engine.gate, self._manifest.watermark
         inside: dict[int, Arrivals] = {}
         for stream in self._streams:
             # Of the last step: what enters in this one can meet all that was there before it.
             parts = list(self._tuples(stream, self._in_time(stream, released)))
             if not parts:
                 continue
-            arrivals = waiting.in_turn(Arrivals.concatenated(parts))
-            arrivals = waiting.identified(self._binding, stream, arrivals)
+            arrivals = gate.in_turn(Arrivals.concatenated(parts))
+            arrivals = gate.identified(self._binding, stream, arrivals)
             end = int(np.searchsorted(arrivals.ts, released))
             inside[stream] = arrivals.slice(0, end)
-            waiting.add(stream, arrivals.slice(end, len(arrivals)))
+            gate.add(stream, arrivals.slice(end, len(arrivals)))
         # The newest of those inside was the last to be numbered.
-        waiting.numbered = self._manifest.numbered - sum(map(len, inside.values()))
-        for stream, arrivals in waiting.entering(inside).items():
+        gate.numbered = self._manifest.numbered - sum(map(len, inside.values()))
+        for stream, arrivals in gate.entering(inside).items():
             if len(arrivals):
                 self._engine.driver.refill(stream, arrivals)
 
@@ -186,7 +186,7 @@ class ColdState:
             # One tuple that stays can keep a segment for ever, if tuples leave in any order: early,
             # or from a window of rows, which a rare key does not leave.
             if engine.leaves_early or self._query.windows[window].rows:
-                waiting = engine.waiting.rows(window) if self._query.counts else 0
+                waiting = engine.gate.rows(window) if self._query.counts else 0
                 if segments.are_half_empty(self._windows.live(window) + waiting):
                     segments.replace_all(self._whole(window))
             segments.merge(remaining)
@@ -238,7 +238,7 @@ class ColdState:
     def _whole(self, window: int) -> Iterator[pa.Table]:
         """All that is in a window or waits for it."""
         yield from self._taken(window, self._windows.live_sequences(window))
-        waiting = self._engine.waiting.arrivals(window) if self._query.counts else None
+        waiting = self._engine.gate.arrivals(window) if self._query.counts else None
         if waiting is not None:
             yield table_of(waiting.ts, waiting.columns)
 

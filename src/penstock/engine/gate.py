@@ -1,4 +1,4 @@
-"""Tuples that wait for their turn.
+"""The gate before the loop: what may enter it now, and what waits for its turn.
 
 If windows count rows or arrivals, tuples enter the loop in the order (ts, stream, arrival),
 whatever order they came in. A tuple can go when nothing before it is still to come: when the
@@ -15,13 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
-from penstock.engine.driver import Driver
 from penstock.engine.sorted_runs import SortedRuns
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import END_OF_TIME
@@ -30,11 +28,18 @@ from penstock.model.query import Query
 from penstock.windows.identity import Identities
 from penstock.windows.windows import Windows
 
-__all__ = ["Waiting"]
+__all__ = ["Entry", "Gate"]
 
 
-class Waiting:
-    """Those of all streams. numbered: how many tuples have been numbered so far.
+class Entry(NamedTuple):
+    """What the loop works through next. watermark: that of after, in the loop's own time."""
+
+    arrivals: Mapping[int, Arrivals]
+    watermark: int
+
+
+class Gate:
+    """Tuples of all streams that wait. numbered: how many tuples have been numbered so far.
 
     by_contents: whether ties are broken by what is in tuples, not by their arrival.
     """
@@ -46,27 +51,16 @@ class Waiting:
         self._identities: Identities | None = None
         self.numbered = 0
 
-    def run(
-        self,
-        driver: Driver,
-        arrivals: Mapping[int, Arrivals],
-        watermark: int,
-        alone: Mapping[int, Arrivals] | None = None,
-    ) -> pa.Table:
-        """Run tuples through the loop, at once or when it is their turn. watermark: that of after.
-
-        arrivals: identified. alone: tuples that come out without having been in a window, at once.
-        """
+    def let_in(self, arrivals: Mapping[int, Arrivals], watermark: int) -> Entry:
+        """What the loop gets of these, which are identified, and of what waits, at a watermark."""
         if not self._query.counts:
-            return driver.run(arrivals, watermark, alone)
+            return Entry(arrivals, watermark)
         for stream, each in arrivals.items():
             self.add(stream, each)
         due = self.due(watermark)
-        if self._query.counts_arrivals and watermark < END_OF_TIME:
-            watermark = self.numbered
-        results = driver.run(due, watermark, alone)
-        self.forget_keys(driver.windows)
-        return results
+        # Where arrivals are counted, the loop's time is their number.
+        is_number = self._query.counts_arrivals and watermark < END_OF_TIME
+        return Entry(due, self.numbered if is_number else watermark)
 
     def rows(self, stream: int) -> int:
         """How many tuples of a stream wait, without those that are not kept for want of a key."""
