@@ -25,6 +25,7 @@ from penstock.errors import (
 from penstock.model.arrival_time import ARRIVAL
 from penstock.model.limits import Limits
 from penstock.model.predicates.udf import udf
+from penstock.model.punctuation import NOTHING, OneOf, Range
 from penstock.model.stream import Stream
 from penstock.model.workload.workload import Workload
 from penstock.window_join import WindowJoin
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ARRIVAL",
+    "NOTHING",
     "Estimate",
     "Explanation",
     "InputError",
@@ -50,11 +52,13 @@ __all__ = [
     "Limits",
     "Metrics",
     "MissingExtraError",
+    "OneOf",
     "Optimum",
     "PenstockError",
     "PlanError",
     "PlanWarning",
     "QueryError",
+    "Range",
     "SchemaError",
     "SnapshotError",
     "StateError",

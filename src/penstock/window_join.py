@@ -15,6 +15,7 @@ from penstock.extras import extra
 from penstock.model.binding import Binding
 from penstock.model.limits import Limits
 from penstock.model.plan import Indexes
+from penstock.model.punctuation import Promising
 from penstock.model.query import Query
 from penstock.model.workload.workload import Workload
 
@@ -91,7 +92,7 @@ class WindowJoin(Query):
             Driver(Binding.of(self), told.choice.plan(self, limits))
         return told
 
-    def start(
+    def start(  # noqa: PLR0913  # by keyword only
         self,
         workload: Workload | None = None,
         *,
@@ -100,6 +101,8 @@ class WindowJoin(Query):
         schemas: Mapping[str, pa.Schema] | None = None,
         clock: Callable[[], float] | None = None,
         limits: Limits | None = None,
+        forget: str = "both",
+        promises: str = "drop",
     ) -> Join:
         """Run it in this process.
 
@@ -113,12 +116,18 @@ class WindowJoin(Query):
         clock: seconds, for idle timeouts, and since 1970 for times of arrival; the system's
             clocks when not given.
         limits: of memory; what goes when it is not enough, and what is counted of that.
+        forget: by what tuples are forgotten: 'both' punctuations and windows, 'window' alone, or
+            'punctuation' alone, without windows.
+        promises: whether a tuple that its stream had promised not to bring is dropped ('drop') and
+            handed out by `join.broken()`, or its batch is refused ('error').
         """
         from penstock.planning.case import plan_for
         from penstock.runtime.join import Join
 
-        plan = plan_for(self, workload, indexes, probe_orders, limits)
-        return Join(self, plan, schemas, clock)
+        promising = Promising.of(forget, promises)
+        query = self.without_windows() if forget == "punctuation" else self
+        plan = plan_for(query, workload, indexes, probe_orders, limits)
+        return Join(query, plan, schemas, clock, promising)
 
     def on_spark(  # noqa: PLR0913  # by keyword only
         self,
@@ -169,7 +178,7 @@ class WindowJoin(Query):
             self, given, plan, SparkOptions(buckets, kind, initial or {}, metrics, checkpoint)
         )
 
-    def restore(
+    def restore(  # noqa: PLR0913  # by keyword only
         self,
         data: bytes,
         *,
@@ -178,12 +187,20 @@ class WindowJoin(Query):
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         clock: Callable[[], float] | None = None,
         limits: Limits | None = None,
+        forget: str = "both",
+        promises: str = "drop",
     ) -> Join:
         """Go on from a snapshot, under the same or another plan, and the same or other limits."""
         from penstock.runtime import snapshot
 
         join = self.start(
-            workload, indexes=indexes, probe_orders=probe_orders, clock=clock, limits=limits
+            workload,
+            indexes=indexes,
+            probe_orders=probe_orders,
+            clock=clock,
+            limits=limits,
+            forget=forget,
+            promises=promises,
         )
         snapshot.load(join, data)
         return join

@@ -14,11 +14,21 @@ import pytest
 from support.thoroughness import often
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/limits.md", "docs/planning.md", "docs/semantics.md", "docs/sizing.md"]
+PAGES = [
+    "README.md",
+    "docs/limits.md",
+    "docs/planning.md",
+    "docs/punctuations.md",
+    "docs/semantics.md",
+    "docs/sizing.md",
+]
+QUICK = ("README.md", "docs/punctuations.md", "docs/semantics.md")
 
 
 @pytest.mark.timeout(900)  # kernels of many kinds compile, and a recording is sized
-@pytest.mark.parametrize("page", often(PAGES, "README.md", "docs/semantics.md"))
+@pytest.mark.parametrize(
+    "page", often(PAGES, "README.md", "docs/punctuations.md", "docs/semantics.md")
+)
 def test_the_examples_of_a_page_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,6 +76,11 @@ class Clock:
         last_before = before if first == 0 else int(ahead[first - 1])
         return last_before + cap, len(ahead) - first
 
+    def greatest(self, stream: int) -> int:
+        """The greatest time that a stream has brought, as far as it moves its watermark."""
+        watermark = self.watermarks[stream]
+        return watermark if watermark == BEGINNING else watermark + self._lateness[stream]
+
     def after(self, newest: Mapping[int, int], before: int) -> tuple[list[int], int]:
         """The streams' and the join's watermark once tuples up to `newest` are in.
 

@@ -6,7 +6,8 @@ For each chunk of a batch, in order of time (windows also expire arrival by arri
     2  probe      each arrival against the other windows, then into its own    kernels.loop
     3  verify     candidates with equal hashes, by value                       engine.candidates
     4  emit       taken once, as Arrow; matches are marked if they count       kernels.matches
-    5  expire     what both the chunk and the batch's watermark have passed    kernels.ring
+    5  purge      what punctuations have closed                                engine.promises
+    6  expire     what both the chunk and the batch's watermark have passed    kernels.ring
                   and has met nothing comes out first, in outer joins          engine.unmatched
 
 The rows of a chunk stay readable until it is over: their room was made before it began, so
@@ -28,6 +29,8 @@ from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.lost import are_lost, count_lost
 from penstock.engine.padding import padded
+from penstock.engine.promises.closing import Closing
+from penstock.engine.promises.promises import Promises
 from penstock.engine.result_values import ResultValues
 from penstock.engine.unmatched import Unmatched
 from penstock.kernels import matches, ring
@@ -41,6 +44,7 @@ from penstock.kernels.loop import (
     arrive,
     refill,
 )
+from penstock.kernels.punctuation.live_keys import bury_all
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -72,18 +76,23 @@ class Driver:
         memory: Allocator | None = None,
         *,
         keep_matched: bool = False,
+        forgets_early: bool = True,
     ) -> None:
-        """keep_matched: in semi and anti joins, so that every tuple stays till its window ends."""
+        """keep_matched: in semi and anti joins, so that every tuple stays till its window ends.
+        forgets_early: whether tuples go when promises say that nothing can meet them any more."""
         self.windows = Windows(binding.query, plan, memory or Heap())
         self.shedder: Shedder | Unlimited = Unlimited(len(binding.query.streams))
         if plan.limits is not None:
             self.shedder = Shedder(binding.query, plan.limits, self.windows)
+        # What streams promise; None until one does.
+        self.promises: Promises | None = None
         self._values = ResultValues.of(binding.query, plan.limits)
         self.produced = 0
         # The latest event times of matches, in order of the results; kept once a list is set here.
         self.latest: list[Words] | None = None
         self._query = binding.query
         self._bury = not keep_matched
+        self._forgets_early = forgets_early
         self._streams = len(binding.query.streams)
         self._most_words = max(len(words) for words in binding.query.access.words)
         self._unmatched = Unmatched(binding.query)
@@ -112,17 +121,26 @@ class Driver:
                     schema, kept, self.windows.size(stream), self.windows.memory
                 )
         self.shedder.bind(binding)
+        if binding.query.promises or self.promises is not None:
+            self.promised().bind(binding)
+
+    def promised(self) -> Promises:
+        """What streams promise, from the first promise on."""
+        if self.promises is None:
+            self.promises = Promises(self.windows, self.binding, self._forgets_early)
+        return self.promises
 
     def run(
         self,
         batch: Mapping[int, Arrivals],
         watermark: int,
         alone: Mapping[int, Arrivals] | None = None,
+        closings: Sequence[Closing] = (),
     ) -> pa.Table:
         """Results of a batch, whose streams are each in time order.
 
         `watermark` is the one that will hold after the batch. alone: tuples that come out
-        without having been in a window.
+        without having been in a window. closings: promises that stand behind the batch.
         """
         results: list[pa.RecordBatch] = []
         present = {stream: batch[stream] for stream in sorted(batch) if len(batch[stream].ts)}
@@ -135,8 +153,16 @@ class Driver:
             self._let_go(passed, results)
             if number > 0:  # before the first, the last batch's end has seen to it
                 self._expire(passed)
-            self._work(chunk, passed, results)
+            admitted = self.promises.admitted(chunk, passed) if self.promises else chunk
+            self._work(admitted, passed, results)
             self.shedder.keep_bytes(passed)
+            last = max(int(arrivals.ts[-1]) for arrivals in chunk.values())
+            self._purge(chunk, min(watermark, last), results)
+        for closing in closings:
+            self.promised().close(closing)
+        if self.promises is not None:
+            self.promises.end(present)
+        self._purge({}, watermark, results)
         self._let_go(watermark, results)
         self._expire(watermark)
         self.windows.shrink()
@@ -150,6 +176,8 @@ class Driver:
         self.bind(replace(self.binding, query=self.binding.query.resized(stream, window)))
         self.windows.trim(stream, watermark)  # what has left does not come back
         self.windows.resize(stream, window)
+        if self.promises is not None:
+            self.promises.look_again()
         self._let_go(watermark, results)
         self.windows.trim(stream, watermark)
         self._let_go(watermark, results)
@@ -228,6 +256,19 @@ class Driver:
             elif found == 0 or self._rows.shape[1] < _MOST_ROWS:
                 self._rows = np.empty((self._streams + 1, 4 * self._rows.shape[1]), np.int64)
 
+    def _purge(
+        self, chunk: Mapping[int, Arrivals], passed: int, results: list[pa.RecordBatch]
+    ) -> None:
+        """Let go of what can meet nothing more; what has met nothing comes out, where it does."""
+        for stream, sequences in self.promises.purged_by(chunk, passed) if self.promises else ():
+            if stream in self._query.preserved:
+                met = np.empty(len(sequences), np.bool_)
+                matches.are_matched(self.windows.state, stream, sequences, met)
+                matches.mark(self.windows.state, stream, sequences)
+                for batch in in_pieces(sequences[~met], partial(self._alone, stream)):
+                    self._give_out(batch, results)
+            bury_all(self.windows.state, stream, sequences)
+
     def _take_out(self, rows: Words, results: list[pa.RecordBatch]) -> None:
         """Give out what has been found, and count what is lost."""
         if self.shedder.limits is None:
@@ -305,6 +346,8 @@ class Driver:
         are_first = np.empty(len(held), np.bool_)
         sequences = _of_one_type(held.sequences(left))
         matches.first_matches(self.windows.state, left, sequences, self._bury, are_first)
+        if self.promises is not None:
+            self.promises.left_early(left, self.windows.words_of(left, 0, sequences[are_first]))
         return held.chosen(are_first if query.is_semi else np.zeros_like(are_first))
 
     def _append(self, held: Candidates, results: list[pa.RecordBatch]) -> None:

@@ -10,7 +10,8 @@ All that can be refused about a batch is refused by `release`, before anything h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.driver import Driver
 from penstock.engine.gate import Gate
+from penstock.engine.promises.closing import Closing
+from penstock.engine.promises.marked_rows import split
 from penstock.engine.release import Released, alone_in, release
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -37,10 +40,13 @@ class Engine:
         *,
         by_contents: bool = False,
         keep_matched: bool = False,
+        forgets_early: bool = True,
     ) -> None:
         """by_contents: break ties of one time by what is in tuples, not by their arrival.
-        keep_matched: as in `Driver`."""
-        self.driver = Driver(binding, plan, memory, keep_matched=keep_matched)
+        keep_matched, forgets_early: as in `Driver`."""
+        self.driver = Driver(
+            binding, plan, memory, keep_matched=keep_matched, forgets_early=forgets_early
+        )
         self.gate = Gate(binding.query, by_contents=by_contents)
 
     def release(
@@ -55,14 +61,23 @@ class Engine:
             }
 
     def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-        released = release(binding, stream, intake, watermark)
+        promises = self.driver.promises
+        breaks = None if promises is None else partial(promises.broken, binding)
+        marked = split(binding, stream, intake)
+        released = release(binding, stream, marked.intake, watermark, breaks)
         identified = self.gate.identified(binding, stream, released.arrivals)
-        return released._replace(arrivals=identified)
+        return released._replace(arrivals=identified, marked=marked)
 
-    def take(self, released: Mapping[int, Released], watermark: int) -> pa.Table:
+    def take(
+        self,
+        released: Mapping[int, Released],
+        watermark: int,
+    ) -> pa.Table:
         """The results of a released batch, and of what has waited for this watermark."""
         arrivals = {stream: each.arrivals for stream, each in released.items()}
-        return self._enter(arrivals, watermark, alone_in(released))
+        marked = [each.marked.closing for each in released.values() if each.marked is not None]
+        closings = [each for each in marked if each is not None]
+        return self._enter(arrivals, watermark, alone_in(released), closings)
 
     def run(
         self,
@@ -77,19 +92,20 @@ class Engine:
         }
         return self._enter(identified, watermark, alone)
 
-    def pass_time(self, watermark: int) -> pa.Table:
-        """The results that the watermark alone brings out."""
-        return self._enter({}, watermark)
+    def pass_time(self, watermark: int, closings: Sequence[Closing] = ()) -> pa.Table:
+        """The results that the watermark alone brings out, or promises."""
+        return self._enter({}, watermark, None, closings)
 
     def _enter(
         self,
         arrivals: Mapping[int, Arrivals],
         watermark: int,
         alone: Mapping[int, Arrivals] | None = None,
+        closings: Sequence[Closing] = (),
     ) -> pa.Table:
         """alone: tuples that come out without having been in a window, at once."""
         entry = self.gate.let_in(arrivals, watermark)
-        results = self.driver.run(entry.arrivals, entry.watermark, alone)
+        results = self.driver.run(entry.arrivals, entry.watermark, alone, closings)
         self.gate.forget_keys(self.driver.windows)
         return results
 

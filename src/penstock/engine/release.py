@@ -11,7 +11,7 @@ If windows count rows or arrivals, tuples without a key count too and are passed
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, Intake
+from penstock.engine.promises.marked_rows import Marked
 from penstock.engine.residual import holds
 from penstock.engine.words import tuple_words
 from penstock.kernels.arena import Flags, Words
@@ -26,20 +27,26 @@ from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
 from penstock.windows.payload.storage import as_kept, take_rows
 
-__all__ = ["Released", "alone_in", "release", "taken_back"]
+__all__ = ["Breaks", "Released", "alone_in", "release", "taken_back"]
 
 
 class Released(NamedTuple):
     """arrivals: for the loop. late: rows behind the watermark, None when there are none.
     keyless: how many in time had a null or NaN for a key, or for what is compared by order, and go
     no further. filtered: how many in time were before the begin of their window, or failed a
-    predicate. alone: those without a key, if what matches nothing comes out."""
+    predicate. alone: those without a key, if what matches nothing comes out. broken: rows in time
+    that their stream had promised not to bring. marked: its punctuations, once they are known."""
 
     arrivals: Arrivals
     late: pa.RecordBatch | None
     keyless: int
     filtered: int
     alone: Arrivals | None = None
+    broken: pa.RecordBatch | None = None
+    marked: Marked | None = None
+
+
+Breaks = Callable[[int, Arrivals], Flags]
 
 
 def alone_in(released: Mapping[int, Released]) -> dict[int, Arrivals]:
@@ -47,8 +54,13 @@ def alone_in(released: Mapping[int, Released]) -> dict[int, Arrivals]:
     return {s: each.alone for s, each in released.items() if each.alone is not None}
 
 
-def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-    """Split a batch of one stream at the watermark and order what is in time."""
+def release(
+    binding: Binding, stream: int, intake: Intake, watermark: int, breaks: Breaks | None = None
+) -> Released:
+    """Split a batch of one stream at the watermark and order what is in time.
+
+    breaks: which arrivals, in any order, break a promise.
+    """
     batch, ts, late = intake.batch, intake.ts, None
     if intake.earliest < watermark:
         behind = ts < watermark
@@ -66,7 +78,16 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
     columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}
     words, keyed, ordered = tuple_words(binding, stream, columns, len(ts))
     arrivals = Arrivals(ts, words, columns)
-    keyless, alone = 0, None
+    keyless, alone, broken = 0, None, None
+    if breaks is not None and len(ts):
+        heard = np.arange(len(ts)) if keyed is None else np.flatnonzero(keyed)
+        bad = heard[breaks(stream, arrivals.take(heard))]
+        if len(bad):
+            broken = take_rows(batch, bad)
+            good = np.delete(np.arange(len(ts)), bad)
+            arrivals, ts = arrivals.take(good), ts[good]
+            keyed = None if keyed is None else keyed[good]
+            ordered = None if ordered is None else ordered[good]
     if keyed is not None:
         keyless = int(len(ts) - keyed.sum())
         if keyless and stream in binding.query.preserved:
@@ -81,7 +102,7 @@ def release(binding: Binding, stream: int, intake: Intake, watermark: int) -> Re
         # What has no place in an order meets nothing; where it comes out alone, it waits.
         keyless += int(len(ordered) - ordered.sum())
         arrivals = arrivals.take(np.flatnonzero(ordered))
-    return Released(arrivals.in_time_order(), late, keyless, filtered, alone)
+    return Released(arrivals.in_time_order(), late, keyless, filtered, alone, broken)
 
 
 def taken_back(

@@ -110,6 +110,9 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
         for column in sorted(predicate.columns, key=lambda each: each.name)
         if column.stream == stream
     )
+    promised = query.streams[stream]
+    wanted["punctuation"] = () if promised.punctuation is None else (promised.punctuation,)
+    wanted["expires"] = tuple(promised.expires.values())
     wanted["selected"] = tuple(
         column for _, chosen, column in query.selected or () if chosen == name
     )
@@ -125,6 +128,19 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
             f"time column {time_column!r} of stream {name!r} has type {time}; "
             "cast it to a timestamp, or to int64 microseconds since the epoch"
         )
+    for column in wanted["punctuation"]:
+        if not pt.is_boolean(schema.field(column).type):
+            raise SchemaError(
+                f"punctuation column {column!r} of stream {name!r} has type "
+                f"{schema.field(column).type}; it must be boolean"
+            )
+    for column in wanted["expires"]:
+        kind = schema.field(column).type
+        if not (pt.is_timestamp(kind) or pt.is_int64(kind)):
+            raise SchemaError(
+                f"expires column {column!r} of stream {name!r} has type {kind}; cast it to a "
+                "timestamp, or to int64 microseconds since the epoch"
+            )
     for word in query.access.words[stream]:
         for column in word.columns if isinstance(word, Equal) else ():
             common_kind([schema.field(column).type], [f"{name}.{column}"])
@@ -188,6 +204,7 @@ def _kept(
         for column in predicate.columns
         if column.stream == stream
     )
+    needed.update(query.streams[stream].expires.values())
     # Where arrivals are counted, event times are no longer what tuples are ordered by; and rows
     # without any column could not be saved.
     if query.counts_arrivals or not needed:

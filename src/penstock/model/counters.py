@@ -16,7 +16,9 @@ __all__ = ["BucketCounts", "StreamCounts", "columns_of", "restored"]
 @dataclass
 class StreamCounts:
     """What has come of a stream: all tuples, those without a key, those that were filtered
-    out, late ones, late ones that nobody fetched, and those beyond `max_jump`."""
+    out, late ones, late ones that nobody fetched, and those beyond `max_jump`; punctuations, those
+    of them that say nothing about a key, tuples that the stream had promised not to bring, and
+    those of them that nobody fetched."""
 
     arrived: int = 0
     keyless: int = 0
@@ -24,6 +26,10 @@ class StreamCounts:
     late: int = 0
     late_forgotten: int = 0
     jumps: int = 0
+    punctuations: int = 0
+    unusable: int = 0
+    broken: int = 0
+    broken_forgotten: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,6 @@ def columns_of(counts: Sequence[StreamCounts]) -> dict[str, list[int]]:
 
 
 def restored(columns: Mapping[str, Sequence[Any]], stream: int) -> StreamCounts:
-    """The counters of a stream, from those of all."""
-    return StreamCounts(
-        **{field.name: columns[field.name][stream] for field in fields(StreamCounts)}
-    )
+    """The counters of a stream, from those of all; one that was not counted yet is zero."""
+    there = [field.name for field in fields(StreamCounts) if field.name in columns]
+    return StreamCounts(**{name: columns[name][stream] for name in there})

@@ -104,6 +104,7 @@ class Query:
         )
         derived(self, "windows", windows)
         _check_key(self)
+        _check_promises(self)
         _check_how(self.how, self.names)
         derived(self, "selected", _selected(self.names, self.select))
         _check_given_out(self)
@@ -124,6 +125,16 @@ class Query:
         streams = list(self.streams)
         streams[stream] = replace(streams[stream], window=window)
         return replace(self, streams=streams)
+
+    def without_windows(self) -> Self:
+        """The same, in which only promises say when a tuple is of no more use."""
+        if self.between is not None or self.counts:
+            raise QueryError(
+                "forget='punctuation' is for windows of time, which it does without; this join has "
+                "between=, or counts rows or arrivals"
+            )
+        streams = [replace(stream, window="unbounded") for stream in self.streams]
+        return replace(self, streams=streams, within=None)
 
     @cached_property
     def access(self) -> Access:
@@ -170,6 +181,11 @@ class Query:
         """Whether a window is of N rows per key."""
         return any(window.per_key for window in self.windows)
 
+    @cached_property
+    def promises(self) -> bool:
+        """Whether a stream says what it will not bring any more."""
+        return any(stream.promised for stream in self.streams)
+
     def filters_of(self, stream: int) -> list[Predicate]:
         """The predicates that a stream's tuples must hold before they enter its window."""
         return [
@@ -197,6 +213,7 @@ class Query:
                     "window": str(window),
                     "lateness_us": stream.lateness_us,
                     "key": list(key),
+                    **stream.promised,
                 }
                 for stream, window, key in zip(self.streams, self.windows, self.keys, strict=True)
             ],
@@ -218,6 +235,29 @@ def _check_key(query: Query) -> None:
             raise QueryError(
                 f"stream {name!r} has a window of {window}, and where= makes no columns of all "
                 "streams equal, so there is no key; count rows without 'per key', or give on="
+            )
+
+
+def _check_promises(query: Query) -> None:
+    for stream in query.streams:
+        if not stream.promised:
+            continue
+        if not query.keys[0]:
+            raise QueryError(
+                f"stream {stream.name!r} promises what it will not bring of a key, and where= "
+                "makes no columns of all streams equal; give on="
+            )
+        if query.counts:
+            raise QueryError(
+                f"stream {stream.name!r} promises what it will not bring, and a window counts rows "
+                "or arrivals, among which a tuple that is forgotten early would be missing; use "
+                "windows of time, or leave the promises out"
+            )
+        unknown = [name for name in stream.expires if name not in query.names]
+        if unknown:
+            raise QueryError(
+                f"expires= of stream {stream.name!r} names {_list(unknown)}, which are no streams; "
+                f"the streams are {_list(query.names)}"
             )
 
 

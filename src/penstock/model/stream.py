@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from penstock.errors import QueryError
 from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN, ArrivalTime
@@ -26,6 +28,12 @@ class Stream:
     max_jump: over a gap in its event times that is longer than this, a push moves its watermark
         no further than this, so that one wrong time far ahead does not make all others late; no
         cap, when not given.
+    punctuation: a boolean column; a row in which it is true is no tuple, but a promise that the
+        stream brings no more tuples of the row's key, from the row's time on.
+    unique: each key comes once in this stream.
+    clustered: the tuples of a key follow each other; a new key ends the one before.
+    expires: by stream, the column with the time from which on that stream brings no more tuples
+        of a row's key, such as `{"bids": "expires_at"}`.
     """
 
     name: str
@@ -34,6 +42,10 @@ class Stream:
     lateness: Duration = "0 seconds"
     idle_timeout: Duration | None = None
     max_jump: Duration | None = None
+    punctuation: str | None = None
+    unique: bool = False
+    clustered: bool = False
+    expires: Mapping[str, str] = field(default_factory=dict)
 
     time_column: str = field(init=False, repr=False, compare=False)
     lateness_us: int = field(init=False, repr=False, compare=False)
@@ -71,8 +83,39 @@ class Stream:
                 f"stream {self.name!r} has max_jump={jump!r}, and its watermark could never move; "
                 "give more than the longest gap between its tuples, or leave max_jump out"
             )
+        self._check_promises()
         if self.time is ARRIVAL and jump_us is not None:
             raise QueryError(
                 f"stream {self.name!r} takes its time of arrival, and has max_jump={jump!r}; no "
                 "time of it is wrong: leave max_jump out"
+            )
+
+    @property
+    def promised(self) -> dict[str, Any]:
+        """What it says that it will not bring any more, in plain values; nothing if it does not."""
+        given = {
+            "punctuation": self.punctuation,
+            "unique": self.unique,
+            "clustered": self.clustered,
+            "expires": dict(self.expires),
+        }
+        return {name: value for name, value in given.items() if value}
+
+    def _check_promises(self) -> None:
+        if self.punctuation is not None and (
+            not isinstance(self.punctuation, str) or not self.punctuation
+        ):
+            raise QueryError(
+                f"punctuation= of stream {self.name!r} names a boolean column, "
+                f"got {self.punctuation!r}"
+            )
+        if not isinstance(self.expires, Mapping):
+            raise QueryError(
+                f"expires= of stream {self.name!r} gives a column by stream, got "
+                f"{self.expires!r}; write {{'bids': 'expires_at'}}"
+            )
+        if self.name in self.expires:
+            raise QueryError(
+                f"expires= of stream {self.name!r} is about other streams, and names itself; "
+                "mark such rows by punctuation="
             )

@@ -19,6 +19,7 @@ def metrics_of(join: Join) -> Metrics:
     driver = join.driver
     shedder = driver.shedder
     loss = loss_of(shedder, driver.produced)
+    promises = driver.promises
     streams = {
         name: StreamMetrics(
             **asdict(join.counts[number]),
@@ -29,6 +30,8 @@ def metrics_of(join: Join) -> Metrics:
             shed=int(shedder.losses.shed[number]),
             unprobed=int(shedder.losses.unprobed[number]),
             lost=loss.by_stream[number] if loss.by_stream else 0,
+            discarded=promises.discarded[number] if promises else 0,
+            purged=promises.purged[number] if promises else 0,
         )
         for number, name in enumerate(join.query.names)
     }
@@ -36,7 +39,9 @@ def metrics_of(join: Join) -> Metrics:
         produced=driver.produced,
         late=sum(each.late for each in streams.values()),
         live=sum(each.live for each in streams.values()),
-        bytes=driver.windows.state_bytes + driver.windows.payload_bytes,
+        bytes=driver.windows.state_bytes
+        + driver.windows.payload_bytes
+        + (promises.nbytes if promises else 0),
         watermark=shown_watermark(join.clock.watermark),
         streams=Frozen(streams),
         shed=sum(each.shed for each in streams.values()),
@@ -45,4 +50,5 @@ def metrics_of(join: Join) -> Metrics:
         lost_interval=loss.interval,
         lost_by=Frozen(loss.by_reason),
         ghosts=shedder.ghosts.held,
+        propagated=promises.propagated if promises else 0,
     )

@@ -7,29 +7,29 @@ So a refused batch leaves the join as it was.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
 from threading import Lock
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine
-from penstock.engine.intake import MAX_TS, MIN_TS, take_in, warn_of_unit
+from penstock.engine.intake import take_in, warn_of_unit
+from penstock.engine.promises.marked_rows import closing_of
 from penstock.engine.release import Released
 from penstock.engine.residual import bound
-from penstock.errors import InputError, PlanError, SchemaError, StateError
+from penstock.errors import InputError, SchemaError, StateError
 from penstock.kernels.jit import announce_compilation
 from penstock.model.arrival_time import ARRIVAL, given_schema, timed_schema
 from penstock.model.binding import Binding
 from penstock.model.counters import StreamCounts
-from penstock.model.limits import Memory, parse_memory
-from penstock.model.plan import Plan, check_limits
+from penstock.model.limits import Memory
+from penstock.model.plan import Plan
+from penstock.model.punctuation import DROP, Promising
 from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
 from penstock.model.workload.workload import Workload
@@ -37,8 +37,11 @@ from penstock.runtime import snapshot
 from penstock.runtime.counted import metrics_of
 from penstock.runtime.late import LateRows
 from penstock.runtime.metrics import Metrics
+from penstock.runtime.moment import microseconds
+from penstock.runtime.new_limits import changed_limits
 from penstock.runtime.observed import Recent, observed_workload
 from penstock.runtime.one_call import one_at_a_time
+from penstock.runtime.promised import check_kept, propagated_table
 from penstock.runtime.why.why import Why, explain_tuples
 from penstock.windows.payload.storage import check_keepable
 
@@ -57,6 +60,7 @@ class Join:
         plan: Plan,
         schemas: Mapping[str, pa.Schema] | None,
         clock: Callable[[], float] | None,
+        promises: Promising = DROP,
     ) -> None:
         which = "joins by a key" if plan.is_plain else "joins by order or by several paths"
         announce_compilation(which if plan.limits is None else f"{which}, under limits")
@@ -86,11 +90,13 @@ class Join:
                     for name, schema in schemas.items()
                 },
             )
-        self.engine = Engine(binding, plan)
+        self.engine = Engine(binding, plan, forgets_early=promises.forgets_early)
         self.driver, self.gate = self.engine.driver, self.engine.gate
         self.clock = Clock(query, clock or time.monotonic)
         self._wall_clock = clock or time.time
+        self._promises = promises
         self.late_rows = [LateRows() for _ in query.streams]
+        self.broken_rows = [LateRows() for _ in query.streams]
         self.counts = [StreamCounts() for _ in query.streams]
         self.recent = [Recent() for _ in query.streams]
         self.finished = False
@@ -117,6 +123,8 @@ class Join:
             if not self.counts[stream].arrived:
                 warn_of_unit(self.query, stream, intake)
         released = self.engine.release(binding, intakes, watermark)
+        if self._promises.refuses:
+            check_kept(self.query, released)
         return self._whole(lambda: self._take(binding, intakes, released, watermark))
 
     def _take(
@@ -129,8 +137,15 @@ class Join:
         if binding is not self.driver.binding:
             self.driver.bind(binding)
         for stream, intake in intakes.items():
-            self.counts[stream].arrived += len(intake.ts)
+            marked, broken = released[stream].marked, released[stream].broken
+            punctuations = 0 if marked is None else marked.rows
+            self.counts[stream].arrived += len(intake.ts) - punctuations
+            self.counts[stream].punctuations += punctuations
+            self.counts[stream].unusable += 0 if marked is None else marked.unusable
             self.counts[stream].filtered += released[stream].filtered
+            if broken is not None:
+                self.counts[stream].broken += len(broken)
+                self.keep_broken(stream, broken)
             if not self.query.keeps_keyless(stream):
                 self.counts[stream].keyless += released[stream].keyless
             late = released[stream].late
@@ -163,9 +178,48 @@ class Join:
         """Promise that `stream` has no tuple before `ts` left to come; return the results."""
         self._must_be_open("advance")
         number = self._number(stream)
-        moment = _microseconds(ts)
+        moment = microseconds(ts)
         self.clock.advance(number, moment)
         return self._whole(lambda: self.engine.pass_time(self.clock.watermark))
+
+    @one_at_a_time
+    def punctuate(
+        self,
+        stream: str,
+        key: Mapping[str, Any] | None = None,
+        /,
+        *,
+        at: int | datetime | None = None,
+        **columns: Any,
+    ) -> pa.Table:
+        """Promise that `stream` brings no more tuples of a key with a time of `at` or later; return
+        the results that this brings out, in outer joins.
+
+        The key is given by keywords, or by one mapping for names that are no keywords: a value or
+        `OneOf` for each of its columns. at: the greatest time that the stream has brought, when not
+        given. A promise that is not about the key is counted as unusable.
+        """
+        self._must_be_open("punctuate")
+        number = self._number(stream)
+        given = self._by_stream("punctuate", key, columns)
+        moment = self.clock.greatest(number) if at is None else microseconds(at)
+        closing = closing_of(self.driver.binding, number, given, moment)
+        self.counts[number].punctuations += 1
+        if closing is None:
+            self.counts[number].unusable += 1
+        closings = [] if closing is None else [closing]
+        return self._whole(lambda: self.engine.pass_time(self.clock.watermark, closings))
+
+    @one_at_a_time
+    def punctuations(self) -> pa.Table:
+        """The keys of which no result comes any more, since the last call: the columns of the key,
+        as the first stream calls them, and `at`, from when on that was promised."""
+        return propagated_table(self)
+
+    @one_at_a_time
+    def broken(self) -> dict[str, pa.Table]:
+        """The tuples of each stream that it had promised not to bring, since the last call."""
+        return self._drained(self.broken_rows)
 
     @one_at_a_time
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
@@ -189,22 +243,8 @@ class Join:
         another service rate; what is not given stays as it is."""
         self._must_be_open("limit")
         shedder = self.driver.shedder
-        if shedder.limits is None:
-            raise PlanError(
-                "the join was started without limits, and has no order in which tuples could go; "
-                "start it with limits=, as large as you like"
-            )
-        limits = shedder.limits
-        if service_rate is None or memory is not None:
-            if not limits.memory.is_limited:
-                raise PlanError(
-                    "the join was started without a limit of memory, and has no order in which "
-                    "tuples could go; start it with memory=, as large as you like"
-                )
-            limits = replace(limits, memory=parse_memory(memory, "memory"))
-        if service_rate is not None:
-            limits = replace(limits, service_rate=service_rate)
-            check_limits(self.query, limits)
+        limits = changed_limits(self.query, shedder.limits, memory, service_rate)
+        assert shedder.limits is not None, "that has been refused"
         shedder.check_memory(limits.memory)
         shedder.limits = limits  # by which late rows are kept, too
         for rows, counts in zip(self.late_rows, self.counts, strict=True):
@@ -236,6 +276,12 @@ class Join:
         self.counts[stream].late_forgotten += forgotten
         self._count_late()
 
+    def keep_broken(self, stream: int, broken: pa.RecordBatch) -> None:
+        """The same of rows that break a promise."""
+        forgotten = self.broken_rows[stream].add(broken, self._late_room)
+        self.counts[stream].broken_forgotten += forgotten
+        self._count_late()
+
     @property
     def _late_room(self) -> int | None:
         """How many bytes the late rows of a stream may take; None for any."""
@@ -243,20 +289,21 @@ class Join:
         return None if room is None else room // len(self.late_rows)
 
     def _count_late(self) -> None:
-        self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in self.late_rows)
+        beside = [*self.late_rows, *self.broken_rows]
+        self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in beside)
 
     @one_at_a_time
     def late(self) -> dict[str, pa.Table]:
         """The late tuples of each stream since the last call."""
-        drained = self._drained()
+        drained = self._drained(self.late_rows)
         self._count_late()
         return drained
 
-    def _drained(self) -> dict[str, pa.Table]:
+    def _drained(self, kept: Sequence[LateRows]) -> dict[str, pa.Table]:
         return {
             name: rows.drain(None if schema is None else given_schema(schema))
             for name, rows, schema in zip(
-                self.query.names, self.late_rows, self.driver.binding.schemas, strict=True
+                self.query.names, kept, self.driver.binding.schemas, strict=True
             )
         }
 
@@ -350,16 +397,3 @@ class Join:
         if self.finished or self._closed:
             end = "finished" if self.finished else "closed"
             raise StateError(f"cannot {verb}: the join is {end}; start the query again")
-
-
-def _microseconds(ts: Any) -> int:
-    if isinstance(ts, datetime):
-        aware = ts if ts.tzinfo is not None else ts.replace(tzinfo=UTC)
-        ts = (aware - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    if not isinstance(ts, int | np.integer) or isinstance(ts, bool):
-        raise InputError(f"a watermark is a datetime or whole microseconds since 1970, got {ts!r}")
-    if not MIN_TS <= ts <= MAX_TS + 1:
-        raise InputError(
-            f"a watermark must lie in the years 1 to 9999, got {ts:,} microseconds; check its unit"
-        )
-    return int(ts)

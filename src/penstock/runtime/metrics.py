@@ -56,7 +56,13 @@ class StreamMetrics:
     unprobed: tuples that did not look for partners when they came, for want of service rate; if
     it drops tuples these are shed, too. jumps: tuples that came behind a gap longer than
     `max_jump`, and did not move the watermark when they came.
-    So arrived = late + keyless + filtered + waiting + live + expired + shed.
+    punctuations: promises of the stream, in rows of it or by `punctuate`; unusable: those among
+    them that say nothing about a key. broken: tuples that it had promised not to bring;
+    broken_forgotten: those of them that `broken()` can no longer give. discarded: tuples that did
+    not enter the window, since nothing that comes can meet them; purged: that left it for that
+    reason.
+    So arrived = late + keyless + filtered + broken + waiting + live + expired + shed + discarded +
+    purged.
     watermark: microseconds since the epoch; None before the first tuple, 2**62 at the end.
     """
 
@@ -73,17 +79,29 @@ class StreamMetrics:
     lost: int = 0
     unprobed: int = 0
     jumps: int = 0
+    punctuations: int = 0
+    unusable: int = 0
+    broken: int = 0
+    broken_forgotten: int = 0
+    discarded: int = 0
+    purged: int = 0
 
     @property
     def left_out(self) -> str:
         """Tuples in time that are not in the window and have not been, in words: nothing, if there
         are none."""
-        kinds = ((self.keyless, "without a key"), (self.filtered, "filtered out"))
+        kinds = (
+            (self.keyless, "without a key"),
+            (self.filtered, "filtered out"),
+            (self.broken, "against a promise"),
+            (self.discarded, "discarded"),
+        )
         return "".join(f", {count:,} {kind}" for count, kind in kinds if count)
 
     def __str__(self) -> str:
         waiting = f", {self.waiting:,} waiting" if self.waiting else ""
         shed = f", {self.shed:,} shed" if self.shed else ""
+        shed += f", {self.purged:,} purged" if self.purged else ""
         unprobed = f"; {self.unprobed:,} not probed" if self.unprobed else ""
         jumps = f"; {self.jumps:,} beyond max_jump" if self.jumps else ""
         return (
@@ -130,6 +148,8 @@ class Metrics:
     not counted. lost_interval: if a sample estimates them, where they are with a chance of 95 %.
     lost_by: the same as `lost` by reason. ghosts: tuples that were shed and are remembered to
     count them.
+
+    With punctuations: propagated, keys of which no result comes any more.
     """
 
     produced: int
@@ -144,6 +164,7 @@ class Metrics:
     lost_interval: tuple[int, int] | None = None
     lost_by: Mapping[str, int] = field(default_factory=lambda: Frozen({}))
     ghosts: int = 0
+    propagated: int = 0
 
     @property
     def recall(self) -> float | None:

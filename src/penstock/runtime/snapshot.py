@@ -19,6 +19,12 @@ Of a join under limits also what its shedder knows (shedding.saved):
     shed <part>      of all streams
     marks <name>     the numbers of a stream's tuples, and in semi joins which have met ghosts
     ghosts <name>    of a stream
+
+Of a join with promises what it knows of them (engine.promises):
+
+    promises <part>  of all streams
+    cluster <name>   the newest tuples of a clustered stream
+    broken <name>    tuples that broke a promise, not drained yet
 """
 
 from __future__ import annotations
@@ -92,6 +98,16 @@ def save(join: Join) -> bytes:
         if waiting is not None:
             sections[f"waiting {name}"] = pa.Table.from_batches(_waiting(waiting, kept), kept)
             sections[f"due {name}"] = pa.table({"ts": waiting.ts})
+    if join.driver.promises is not None:
+        parts = join.driver.promises.save()
+        sections |= {f"promises {part}": table for part, table in parts.items()}
+        for stream, line in join.driver.promises.derived.line.items():
+            sections[f"cluster {join.query.names[stream]}"] = pa.table(line.dump())
+        for name, rows, schema in zip(
+            join.query.names, join.broken_rows, binding.schemas, strict=True
+        ):
+            if schema is not None:
+                sections[f"broken {name}"] = rows.table(schema)
     shedder = join.driver.shedder
     if shedder.limits is not None:
         sections["limits"] = pa.table({"loss": [shedder.limits.loss]})
@@ -162,12 +178,28 @@ def load(join: Join, data: bytes) -> None:
     join.clock.restore(streams["watermark"], of_join["watermark"])
     join.finished = of_join["finished"]
     join.gate.numbered = of_join["numbered"]
+    _load_promises(join, sections)
     if shedder.limits is not None:
         for stream in schemas:
             if f"ghosts {join.query.names[stream]}" in sections:
                 ghosts = sections[f"ghosts {join.query.names[stream]}"]
                 saved.load_ghosts(shedder, stream, ghosts, of_join["watermark"])
         shedder.enforce(of_join["watermark"])  # the limits may be others
+
+
+def _load_promises(join: Join, sections: dict[str, pa.Table]) -> None:
+    parts = [name for name in sections if name.startswith("promises ")]
+    if not parts:
+        return
+    promises = join.driver.promised()
+    promises.load({name.removeprefix("promises "): sections[name] for name in parts})
+    for stream, name in enumerate(join.query.names):
+        if f"cluster {name}" in sections:
+            (line,) = sections[f"cluster {name}"].combine_chunks().to_batches()
+            promises.derived.line[stream] = Arrivals.load(line)
+        if f"broken {name}" in sections:
+            for batch in sections[f"broken {name}"].to_batches():
+                join.keep_broken(stream, batch)
 
 
 def _fill(join: Join, stream: int, sections: dict[str, pa.Table]) -> None:

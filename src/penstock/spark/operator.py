@@ -86,6 +86,15 @@ def _check_jumps(query: Query) -> None:
             )
 
 
+def _check_promises(query: Query) -> None:
+    names = [stream.name for stream in query.streams if stream.promised]
+    if names:
+        raise PlanError(
+            f"streams {names} say what they will not bring any more, which only the embedded "
+            "engine can use so far; leave punctuation=, unique=, clustered= and expires= out"
+        )
+
+
 def join_on_spark(
     query: Query,
     frames: Mapping[str, Any],
@@ -95,6 +104,7 @@ def join_on_spark(
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
     _check_jumps(query)
+    _check_promises(query)
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}

@@ -21,16 +21,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from penstock.kernels.arena import Flags, Words
 from penstock.model.keys import KeyKind
-from penstock.windows.key_words import as_kind
+from penstock.windows.key_words import alike
 
 __all__ = ["Identities"]
 
 _FEW: Final = 1 << 12
-_MOST_DIGITS: Final = 76  # of a decimal
 _STEP: Final = np.int64(-7046029254386353131)  # odd, so that following it comes to every word
 
 
@@ -73,9 +71,7 @@ class Identities:
 
     def words(self, columns: Sequence[pa.Array], hashes: Words, present: Words) -> Words:
         """The word of each key, whose hashes are given; `present` are the rows that have one."""
-        keys = [
-            _alike(as_kind(column, kind)) for column, kind in zip(columns, self._kinds, strict=True)
-        ]
+        keys = [alike(column, kind) for column, kind in zip(columns, self._kinds, strict=True)]
         words: Words = hashes.copy()
         open_rows = present
         while len(open_rows):
@@ -112,7 +108,7 @@ class Identities:
         self._levels = []
         if dumped["keys"] is not None:
             words, *keys = dumped["keys"].columns
-            self._levels = [_Level(words.to_numpy(), [_alike(key) for key in keys])]
+            self._levels = [_Level(words.to_numpy(), list(keys))]
         self._moved_on, self._many = dumped["moved_on"], dumped["many"]
 
     def _register(self, words: Words, keys: Sequence[pa.Array]) -> None:
@@ -158,13 +154,3 @@ class Identities:
                 same &= alike.to_numpy(zero_copy_only=False).astype(np.bool_)
             equal[rows] = same
         return equal
-
-
-def _alike(key: pa.Array) -> pa.Array:
-    """A key column in a type that those of all streams have, also of one that is not known yet:
-    zones and precisions may differ between them."""
-    if pt.is_timestamp(key.type):
-        return key.view(pa.int64())
-    if pt.is_decimal(key.type):
-        return key.cast(pa.decimal256(_MOST_DIGITS, key.type.scale))
-    return key

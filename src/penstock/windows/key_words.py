@@ -13,7 +13,7 @@ A key with a null in any column, or a NaN, equals nothing: it has no word.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,9 @@ from penstock.kernels.hashing import fold_bytes, fold_words
 from penstock.model.keys import KeyKind
 from penstock.windows.payload.storage import decoded
 
-__all__ = ["as_kind", "key_words"]
+__all__ = ["alike", "as_kind", "key_words"]
+
+_MOST_DIGITS: Final = 76  # of a decimal
 
 
 def as_kind(array: pa.Array, kind: KeyKind) -> pa.Array:
@@ -47,6 +49,17 @@ def as_kind(array: pa.Array, kind: KeyKind) -> pa.Array:
             f"a key of type {array.type} cannot be compared as {kind.common}: {error}; "
             "cast the column first"
         ) from error
+
+
+def alike(column: pa.Array, kind: KeyKind) -> pa.Array:
+    """A key column in a type that those of all streams have, also of one that is not known yet:
+    zones and precisions may differ between them."""
+    key = as_kind(column, kind)
+    if pt.is_timestamp(key.type):
+        return key.view(pa.int64())
+    if pt.is_decimal(key.type):
+        return key.cast(pa.decimal256(_MOST_DIGITS, key.type.scale))
+    return key
 
 
 def key_words(

@@ -137,6 +137,13 @@ class Windows:
         times: Words = self.state.records["ts"][start + (sequences & (self.size(number) - 1))]
         return times
 
+    def ends(self, number: int, ts: Words) -> Words:
+        """The last times at which tuples of these times are in a window."""
+        slot_us = int(self.state.windows["slot_us"][number])
+        if slot_us > 0:
+            return (ts // slot_us + 1) * slot_us - 1
+        return ts + int(self.state.windows["length_us"][number])
+
     def marks(self, number: int, sequences: Words) -> Words:
         """The marks on tuples."""
         start = int(self.state.windows["ring"][number])

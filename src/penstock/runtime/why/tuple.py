@@ -21,8 +21,10 @@ from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind, common_kind
 from penstock.model.query import Query
 from penstock.model.window import BoundWindow, TimeWindow, TumblingWindow, Window
+from penstock.runtime.late import LateRows
 from penstock.runtime.why.line import Line, line_of, same_values
 from penstock.runtime.why.predicates_held import passes_filters, where_columns
+from penstock.runtime.why.promise import promise_against
 from penstock.runtime.why.shed_tuple import Shed, is_unprobed, may_be_forgotten, shed_of
 from penstock.windows.key_words import as_kind, key_words
 from penstock.windows.payload.storage import as_kept, kept_type
@@ -51,6 +53,8 @@ class Known(Enum):
     UNTIMED = "untimed"
     SHED = "shed"
     FORGOTTEN = "forgotten"
+    BROKEN = "broken"
+    PURGED = "purged"
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Described:
     number: which stream it is of. ts: None if it had the time of its arrival, and is gone now.
     row: an array of one value for each column, in kept types. line: what there is of its stream.
     index: where it is in that, None if it is not. of_key: which there have its key. shed: what is
-    known of it, if it was.
+    known of it, if it was. promise: by which it could go, if it could.
     """
 
     stream: str
@@ -75,6 +79,7 @@ class Described:
     index: int | None
     of_key: Flags
     shed: Shed | None = None
+    promise: str = ""
 
 
 _FATES = {
@@ -98,6 +103,9 @@ _FATES = {
     Known.SHED: "{shed}",
     Known.FORGOTTEN: "no such tuple is in its window: it was shed, which is not always remembered, "
     "or came late and was handed out, or has not arrived",
+    Known.BROKEN: "its stream had promised not to bring it, and it was dropped",
+    Known.PURGED: "not in its window: {promise}; so nothing that comes can meet it, and it was let "
+    "go after it had looked for partners, or it has not arrived",
 }
 
 
@@ -106,7 +114,9 @@ def fate_text(each: Described) -> str:
     window = each.window
     begin = str(window).removeprefix("since ")
     shed = "" if each.shed is None else each.shed.reason
-    text = _FATES[each.fate].format(window=window, begin=begin, ended=_ended(window), shed=shed)
+    text = _FATES[each.fate].format(
+        window=window, begin=begin, ended=_ended(window), shed=shed, promise=each.promise
+    )
     return f"{each.stream}: {text}"
 
 
@@ -156,9 +166,11 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
     if by_arrival and index is not None:
         ts = int(line.ts[index])
     of_key = line.same({name: arrays[name] for name in query.keys[stream]})
-    shed = None
-    if schema is not None and _is_late(join, stream, arrays):
+    shed, promise = None, ""
+    if schema is not None and _is_among(join.late_rows[stream], arrays):
         fate = Known.LATE
+    elif schema is not None and _is_among(join.broken_rows[stream], arrays):
+        fate = Known.BROKEN
     elif not passes_filters(binding, stream, arrays):
         fate = Known.FILTERED
     elif index is not None:
@@ -172,14 +184,18 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
         meets = has_key and _has_values(binding, stream, arrays)
         shed = shed_of(join, stream, ts, arrays)
         fate = _absent(query, stream, ts, join.clock.watermark, meets, has_left)
+        if fate in (Known.NOT_SEEN, Known.BEHIND, Known.MATCHED):
+            promise = promise_against(join, stream, keys)
         if shed is not None:
             fate = Known.SHED
+        elif promise:
+            fate = Known.PURGED
         elif fate in (Known.NOT_SEEN, Known.BEHIND) and may_be_forgotten(join, stream):
             fate = Known.FORGOTTEN
     key = tuple(as_kind(each, kind)[0].as_py() for each, kind in zip(keys, kinds, strict=True))
     window = query.windows[stream]
     return Described(
-        name, stream, ts, key, has_key, window, fate, arrays, line, index, of_key, shed
+        name, stream, ts, key, has_key, window, fate, arrays, line, index, of_key, shed, promise
     )
 
 
@@ -247,8 +263,8 @@ def _event_time(join: Join, stream: int, row: Mapping[str, pa.Array]) -> int:
     return event_times(join.query, stream, pa.RecordBatch.from_pydict(row)).latest
 
 
-def _is_late(join: Join, stream: int, row: Mapping[str, pa.Array]) -> bool:
-    for batch in join.late_rows[stream].batches:
+def _is_among(rows: LateRows, row: Mapping[str, pa.Array]) -> bool:
+    for batch in rows.batches:
         same = np.ones(len(batch), np.bool_)
         for column, value in row.items():
             same &= same_values(as_kept(batch.column(column)), value)

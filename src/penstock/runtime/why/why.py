@@ -37,7 +37,7 @@ class Why:
         return "\n".join([f"{verdict}:", *(f"  - {reason}" for reason in self.reasons)])
 
 
-_LOST = (Known.LATE, Known.BEHIND, Known.BEFORE, Known.NOT_SEEN)
+_LOST = (Known.LATE, Known.BROKEN, Known.BEHIND, Known.BEFORE, Known.NOT_SEEN)
 
 
 def explain(

@@ -1,0 +1,1 @@
+"""What punctuations need of compiled code: rows of closed keys, live tuples of a key."""

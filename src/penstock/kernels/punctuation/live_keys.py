@@ -1,0 +1,52 @@
+"""The live tuples of keys, and their end by a punctuation."""
+
+from __future__ import annotations
+
+from penstock.kernels import ring
+from penstock.kernels.arena import DEAD, MUTE, State, Words, record_at
+from penstock.kernels.index import indexes
+from penstock.kernels.jit import kernel
+from penstock.kernels.links import NOWHERE
+from penstock.kernels.punctuation.key_rows import FREE, Places, row_of
+
+__all__ = ["bury_all", "live_by_index", "live_by_scan"]
+
+
+@kernel
+def live_by_index(state: State, number: int, keys: Words, out: Words, whose: Words) -> int:
+    """Write the live tuples of keys in a window, and for each which of the keys it has; return how
+    many they are. O(tuples found) with a hash index, and what a search takes with another."""
+    path = state.windows[number].paths
+    count = 0
+    for each in range(len(keys)):
+        entry = indexes.locate(state, path, keys[each])
+        met, cursor = indexes.newest(state, number, keys[each], entry)
+        while met != NOWHERE:
+            out[count], whose[count] = met, each
+            count += 1
+            met, cursor = indexes.older(state, number, keys[each], (met, cursor))
+    return count
+
+
+@kernel
+def live_by_scan(
+    state: State, number: int, places: Places, keys: Words, out: Words, whose: Words
+) -> int:
+    """The same by one pass over the ring, with an index of the keys."""
+    window = state.windows[number]
+    count = 0
+    for sequence in range(window.tail, window.head):
+        record = record_at(state, number, sequence)
+        if record.marks & (DEAD | MUTE) == 0:
+            row = row_of(places, keys, record.key)
+            if row != FREE:
+                out[count], whose[count] = sequence, row
+                count += 1
+    return count
+
+
+@kernel
+def bury_all(state: State, number: int, sequences: Words) -> None:
+    """Leave holes where live tuples were."""
+    for sequence in sequences:
+        ring.bury(state, number, sequence)

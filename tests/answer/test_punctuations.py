@@ -1,0 +1,461 @@
+"""Punctuations change no answer: what they let go could not have met anything."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import penstock as ps
+from support.oracle import OracleStream, Row, Step, answer
+from support.promised import Promise, Promised
+from support.scenario import bag, combinations, in_order, rows_of, window_of
+from support.strategies import BLOBS_OF_ONE_HASH, INDEXES
+
+pytestmark = pytest.mark.jit_off
+
+NAMES = "abcd"
+SEEDS = st.integers(0, 1 << 32)
+SCHEMA = {"ts": pa.int64(), "k": pa.int64(), "id": pa.int64(), "is_end": pa.bool_()}
+
+
+def promised(seed: int, n: int, how: str = "inner", window_us: float | None = None) -> Promised:
+    """Steps with some disorder, and promises of which some are not kept."""
+    draw = random.Random(seed)
+    streams = [
+        OracleStream(
+            name,
+            window_us=window_us or draw.choice((3, 10, 40)),
+            lateness_us=draw.choice((0, 0, 4)),
+        )
+        for name in NAMES[:n]
+    ]
+    steps, promises, now, number = [], [], 0, 0
+    for step in range(draw.randint(2, 8)):
+        rows: dict[str, list[Row]] = {}
+        for stream in streams:
+            times = sorted(now + draw.randint(0, 12) for _ in range(draw.randint(0, 6)))
+            if stream.lateness_us:
+                draw.shuffle(times)
+            rows[stream.name] = []
+            for ts in times:
+                row = {"ts": ts, "k": draw.randint(0, 4), "id": number}
+                number += 1
+                rows[stream.name].append(row)
+            for _ in range(draw.choice((0, 0, 1, 3))):
+                at = now + draw.choice((0, 6, 13, 20))
+                is_row = at <= now + 13 and draw.random() < 0.5
+                promises.append(Promise(step, stream.name, draw.randint(0, 4), at, is_row))
+        steps.append(Step(rows))
+        now += draw.randint(4, 12)
+    return Promised(streams, steps, promises, how)
+
+
+def kept_only(given: Promised) -> Promised:
+    """The same with those promises only that are kept."""
+    good = [
+        each
+        for each in given.promises
+        if not any(
+            replace_promises(given, [each]).breaks(each.stream, row, number)
+            for number, step in enumerate(given.steps)
+            for row in step.rows[each.stream]
+        )
+    ]
+    return replace_promises(given, good)
+
+
+def replace_promises(given: Promised, promises: Sequence[Promise]) -> Promised:
+    return Promised(given.streams, given.steps, promises, given.how)
+
+
+def query_of(given: Promised) -> ps.WindowJoin:
+    return ps.WindowJoin(
+        [
+            ps.Stream(
+                each.name,
+                time="ts",
+                window=window_of(each),
+                lateness=f"{each.lateness_us} us",
+                punctuation="is_end",
+            )
+            for each in given.streams
+        ],
+        on="k",
+        how=given.how,
+    )
+
+
+def batches(given: Promised, number: int) -> dict[str, pa.Table]:
+    """A step as a user pushes it, with promises that are rows of it."""
+    tables = {}
+    for stream in given.streams:
+        rows = [{**row, "is_end": False} for row in given.steps[number].rows[stream.name]]
+        for each in given.promises:
+            if each.step == number and each.stream == stream.name and each.is_row:
+                rows.append({"ts": each.at, "k": each.key, "id": -1, "is_end": True})
+        tables[stream.name] = pa.Table.from_pylist(rows, pa.schema(SCHEMA))
+    return tables
+
+
+def fed(given: Promised, number: int, join: ps.Join) -> list[pa.Table]:
+    """The results of a step, and of the promises behind it."""
+    results = [join.push(batches(given, number))]
+    for each in given.promises:
+        if each.step == number and not each.is_row:
+            results.append(join.punctuate(each.stream, k=each.key, at=each.at))
+    return results
+
+
+def outcome(given: Promised, tables: Sequence[pa.Table]) -> list[str]:
+    """Results without the mark, in the oracle's terms."""
+    names = [stream.name for stream in given.streams]
+    shown = names[:1] if given.how in ("semi", "anti") else names
+    plain = pa.schema({name: kind for name, kind in SCHEMA.items() if name != "is_end"})
+    return bag(
+        [each for table in tables for each in combinations(table, dict.fromkeys(shown, plain))]
+    )
+
+
+def check(
+    given: Promised,
+    indexes: str,
+    forget: str = "both",
+    restarts: Sequence[int] = (),
+    limits: ps.Limits | None = None,
+) -> None:
+    """The answer is the oracle's; what can go has gone; what is over is told; what is broken is
+    found."""
+    clean, broken = given.without_broken()
+    want, kept = clean.answer(), clean.kept()
+    query = query_of(given)
+    schemas = {stream.name: pa.schema(SCHEMA) for stream in given.streams}
+    join = query.start(indexes=indexes, forget=forget, schemas=schemas, limits=limits)
+    told: set[object] = set()
+    got: list[pa.Table] = []
+    rows_broken: dict[str, list[Row]] = {stream.name: [] for stream in given.streams}
+    for number in range(len(given.steps)):
+        results = fed(given, number, join)
+        got += results
+        join.driver.check()
+        if given.how == "inner" and limits is None:
+            expected = bag(want[number].results)
+            assert outcome(given, results) == expected, f"in step {number}"
+        for name, table in join.broken().items():
+            rows_broken[name] += rows_of(table.drop_columns("is_end"))
+        now_told = [row["k"] for row in join.punctuations().to_pylist()]
+        assert not told & set(now_told), "a key is over once"
+        told |= set(now_told)
+        if forget == "both" and limits is None:
+            assert told == kept[number].told, f"in step {number}"
+        if forget == "both" and limits is None:
+            for stream in given.streams:
+                live = join.metrics.streams[stream.name].live
+                least = len(kept[number].live[stream.name])
+                assert live >= least, f"{stream.name} in step {number}"
+                if in_order(stream, given.steps):
+                    assert live == least, f"{stream.name} in step {number}"
+        for each in join.metrics.streams.values():
+            left = each.late + each.broken + each.live + each.expired + each.discarded + each.purged
+            assert each.arrived == left + each.shed
+        if number in restarts:
+            join = query.restore(join.snapshot(), indexes=indexes, limits=limits)
+    got.append(join.finish())
+    everything = [each for step in want for each in step.results]
+    if limits is None:
+        assert outcome(given, got) == bag(everything)
+    else:
+        produced = outcome(given, got)
+        assert not Counter(produced) - Counter(bag(everything))
+        assert len(produced) + join.metrics.lost == len(everything)
+    for name, rows in broken.items():
+        assert bag(rows_broken[name]) == bag(rows)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@given(SEEDS, st.integers(2, 4))
+def test_inner_joins(index: str, seed: int, n: int) -> None:
+    check(promised(seed, n), index)
+
+
+@pytest.mark.parametrize("how", ["left", "right", "full", "semi", "anti"])
+@given(SEEDS, st.sampled_from(INDEXES))
+def test_other_joins(how: str, seed: int, index: str) -> None:
+    check(promised(seed, 2, how), index)
+
+
+@given(SEEDS, st.integers(2, 3))
+def test_all_ways_to_forget_agree_over_unbounded_windows(seed: int, n: int) -> None:
+    given = kept_only(promised(seed, n, window_us=float("inf")))
+    for forget in ("window", "punctuation", "both"):
+        check(given, "hash", forget)
+
+
+@given(SEEDS, st.sampled_from(INDEXES))
+def test_windows_alone_check_promises_too(seed: int, index: str) -> None:
+    check(promised(seed, 2), index, "window")
+
+
+@given(SEEDS, st.integers(2, 3), st.sampled_from(INDEXES))
+def test_saved_and_restored_after_every_step(seed: int, n: int, index: str) -> None:
+    given = promised(seed, n)
+    check(given, index, restarts=range(len(given.steps)))
+
+
+@given(SEEDS, st.sampled_from(("left", "full", "anti")))
+def test_other_joins_saved_and_restored(seed: int, how: str) -> None:
+    given = promised(seed, 2, how)
+    check(given, "hash", restarts=range(0, len(given.steps), 2))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@given(SEEDS, st.sampled_from(("prob", "oldest", "random")), st.integers(1, 12))
+def test_under_limits_what_is_missing_is_counted(n: int, seed: int, shed: str, rows: int) -> None:
+    check(promised(seed, n), "hash", limits=ps.Limits(memory=f"{rows} rows", shed=shed))
+
+
+def pushed(query: ps.WindowJoin, steps: Sequence[Step], schema: pa.Schema) -> list[pa.Table]:
+    join = query.start(schemas=dict.fromkeys(query.names, schema))
+    got = []
+    for step in steps:
+        tables = {
+            name: pa.Table.from_pylist(list(rows), schema) for name, rows in step.rows.items()
+        }
+        got.append(join.push(tables))
+        join.driver.check()
+        assert not any(each.broken for each in join.metrics.streams.values())
+    return [*got, join.finish()]
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize(
+    "promise", [{"unique": True}, {"clustered": True}, {"expires": {"b": "x"}}]
+)
+@pytest.mark.parametrize("how", ["inner", "full", "semi"])
+@given(SEEDS)
+def test_promises_that_streams_make_by_themselves(
+    how: str, promise: dict[str, Any], text: bool, seed: int
+) -> None:
+    """Of streams that keep them, in some disorder."""
+    draw = random.Random(seed)
+    lateness_us = draw.choice((0, 5))
+    keys = draw.sample(range(40), 20)
+    a = [{"ts": 3 * n + draw.randint(0, 2), "k": key} for n, key in enumerate(keys)]
+    if "clustered" in promise:
+        a = [{"ts": 3 * n, "k": keys[n // 3]} for n in range(len(keys))]
+    b = [{"ts": draw.randint(0, 60), "k": draw.choice(keys)} for _ in range(40)]
+    lasts = {key: draw.randint(0, 60) for key in keys}
+    if "expires" in promise:
+        b = [row for row in b if row["ts"] < lasts[row["k"]]]
+    for number, row in enumerate([*a, *b]):
+        row |= {"id": number, "x": lasts[row["k"]]}
+        row["k"] = f"key {row['k']}" if text else row["k"]
+    steps = [
+        Step(
+            {
+                name: draw.sample(some, len(some))
+                for name, rows in (("a", a), ("b", b))
+                for some in ([row for row in rows if begin <= row["ts"] < begin + 10],)
+            }
+        )
+        for begin in range(0, 70, 10)
+    ]
+    streams = [OracleStream(name, window_us=15, lateness_us=lateness_us) for name in "ab"]
+    query = ps.WindowJoin(
+        [
+            ps.Stream("a", time="ts", lateness=f"{lateness_us} us", **promise),
+            ps.Stream("b", time="ts", lateness=f"{lateness_us} us"),
+        ],
+        on="k",
+        within="15 us",
+        how=how,
+    )
+    kind = pa.string() if text else pa.int64()
+    schema = pa.schema({"ts": pa.int64(), "k": kind, "id": pa.int64(), "x": pa.int64()})
+    shown = dict.fromkeys("a" if how == "semi" else "ab", schema)
+    got = [each for table in pushed(query, steps, schema) for each in combinations(table, shown)]
+    want = [each for step in answer(streams, steps, how=how) for each in step.results]
+    assert bag(got) == bag(want)
+
+
+def blobs(*rows: tuple[int, int]) -> pa.Table:
+    """Rows of a time and one of two keys that have the same hash."""
+    keys = pa.array([BLOBS_OF_ONE_HASH[which] for _, which in rows], pa.binary())
+    return pa.table({"ts": pa.array([ts for ts, _ in rows], pa.int64()), "k": keys})
+
+
+def test_keys_of_one_hash_are_told_apart() -> None:
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="100 us").start()
+    assert len(join.push(a=blobs((1, 0), (2, 1)), b=blobs((2, 0)))) == 1
+    assert len(join.push(a=blobs((3, 0)), b=blobs((3, 1), (4, 0)))) == 2
+    streams = join.metrics.streams
+    assert (streams["a"].broken, streams["a"].live) == (1, 2)
+    assert join.punctuate("b", k=BLOBS_OF_ONE_HASH[1]).num_rows == 0
+    assert join.metrics.streams["a"].broken == 1
+
+
+FOREVER = ps.WindowJoin(
+    [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")], on="k", within="unbounded"
+)
+
+
+def rows(*given: tuple[int, int]) -> pa.Table:
+    ts, keys = zip(*given, strict=True) if given else ((), ())
+    return pa.table({"ts": pa.array(ts, pa.int64()), "k": pa.array(keys, pa.int64())})
+
+
+def test_a_promise_behind_the_watermark_holds_at_once_and_one_ahead_waits() -> None:
+    join = FOREVER.start()
+    join.push(a=rows((10, 1), (10, 2)), b=rows((10, 3)))
+    join.punctuate("b", k=1, at=5)
+    assert join.metrics.streams["a"].live == 1
+    join.punctuate("b", k=ps.OneOf([2, 7]), at=20)
+    assert join.metrics.streams["a"].live == 1
+    join.push(a=rows((20, 9)), b=rows((20, 9)))
+    assert join.metrics.streams["a"].live == 1
+    assert join.metrics.streams["a"].purged == 2
+
+
+def test_no_time_is_the_greatest_that_the_stream_has_brought() -> None:
+    join = FOREVER.start()
+    join.push(a=rows((10, 1)), b=rows((10, 1), (12, 1)))
+    join.punctuate("b", k=1)
+    assert join.metrics.streams["a"].live == 1, "the watermark is at 10, and 12 is ahead"
+    join.push(a=rows((12, 2)), b=rows())
+    assert join.metrics.streams["a"].live == 1
+    assert join.metrics.streams["a"].purged == 1
+
+
+def test_a_pattern_that_is_not_about_the_key_is_counted() -> None:
+    stream = ps.Stream("a", time="ts")
+    join = ps.WindowJoin([stream, ps.Stream("b", time="ts")], on="k", within="1 s").start()
+    table = rows((1, 1)).append_column("v", pa.array([5]))
+    join.push(a=table, b=table)
+    join.punctuate("a", v=5)
+    join.punctuate("a", k=ps.NOTHING)
+    join.punctuate("a", k=None)
+    assert join.metrics.streams["a"].punctuations == 3
+    assert join.metrics.streams["a"].unusable == 2
+    assert join.metrics.live == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ({"z": 1}, "no columns"),
+        ({"k": "x"}, "types of its key"),
+        ({"k": ps.Range(1, 5)}, "not supported yet"),
+        ({}, "names whole keys"),
+    ],
+    ids=str,
+)
+def test_what_does_not_fit_is_refused(key: dict[str, Any], words: str) -> None:
+    join = FOREVER.start()
+    join.push(a=rows((1, 1)), b=rows((1, 1)))
+    with pytest.raises(ps.InputError, match=words):
+        join.punctuate("a", **key)
+    assert join.metrics.streams["a"].punctuations == 0
+    assert len(join.push(a=rows((2, 1)), b=rows())) == 1
+
+
+def test_a_stream_that_is_not_known_yet_cannot_be_punctuated() -> None:
+    with pytest.raises(ps.InputError, match="not known yet"):
+        FOREVER.start().punctuate("a", k=1)
+
+
+@pytest.mark.parametrize(
+    ("stream", "more", "words"),
+    [
+        ({"punctuation": ""}, {}, "boolean column"),
+        ({"expires": "x"}, {}, "column by stream"),
+        ({"expires": {"a": "x"}}, {}, "names itself"),
+        ({"expires": {"z": "x"}}, {}, "no streams"),
+        ({"unique": True, "window": "5 rows"}, {}, "counts rows"),
+        ({"unique": True}, {"on": None, "where": "abs(a.k - b.k) < 2"}, "give on="),
+    ],
+    ids=str,
+)
+def test_promises_that_no_stream_can_make(
+    stream: dict[str, Any], more: dict[str, Any], words: str
+) -> None:
+    def make() -> ps.WindowJoin:
+        streams = [ps.Stream("a", time="ts", **stream), ps.Stream("b", time="ts")]
+        return ps.WindowJoin(streams, **{"on": "k", "within": "1 s", **more})
+
+    with pytest.raises(ps.QueryError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("stream", "words"),
+    [
+        ({"punctuation": "z"}, "no punctuation column"),
+        ({"punctuation": "k"}, "must be boolean"),
+        ({"expires": {"b": "z"}}, "no expires column"),
+        ({"expires": {"b": "note"}}, "timestamp"),
+    ],
+    ids=str,
+)
+def test_columns_that_promises_need(stream: dict[str, Any], words: str) -> None:
+    streams = [ps.Stream("a", time="ts", **stream), ps.Stream("b", time="ts")]
+    table = rows((1, 1)).append_column("note", pa.array(["x"]))
+    with pytest.raises(ps.SchemaError, match=words):
+        ps.WindowJoin(streams, on="k", within="1 s").start().push(a=table)
+
+
+def test_a_broken_promise_may_be_an_error() -> None:
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
+    query = ps.WindowJoin([a, b], on="k", within="1 s")
+    join = query.start(promises="error")
+    join.push(a=rows((1, 7)), b=rows())
+    with pytest.raises(ps.InputError, match=r"1 tuple .*'k': 7"):
+        join.push(a=rows((1, 8), (2, 7)), b=rows((2, 7)))
+    assert join.metrics.streams["a"].arrived == 1, "nothing of it was taken"
+    with pytest.raises(ps.QueryError, match="'drop' or 'error'"):
+        query.start(promises="raise")
+    with pytest.raises(ps.QueryError, match="forget must be"):
+        query.start(forget="never")
+
+
+def test_state_does_not_grow_with_the_keys_that_have_been() -> None:
+    """Of a stream that promises each key once, over a window that never ends."""
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts", unique=True)
+    join = ps.WindowJoin([a, b], on="k", within="unbounded").start()
+    sizes = []
+    for begin in range(0, 60_000, 2_000):
+        table = rows(*((begin + n, begin + n) for n in range(2_000)))
+        assert len(join.push(a=table, b=table)) == 2_000
+        assert len(join.punctuations()) == 2_000
+        assert join.metrics.live == 0
+        sizes.append(join.metrics.bytes)
+    assert max(sizes[10:]) <= max(sizes[:10])
+
+
+def test_why_names_the_promise() -> None:
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="1 s").start()
+    join.push(a=rows((1, 7), (3, 8)), b=rows((2, 7), (3, 9)))
+    join.push(a=rows((5, 7)), b=rows((5, 9)))
+    purged = join.why(a={"ts": 1, "k": 7}, b={"ts": 2, "k": 7})
+    assert purged.joined is None
+    assert "a has promised no more tuples of its key from 1970-01-01T00:00:00.000001Z" in str(
+        purged
+    )
+    broken = join.why(a={"ts": 5, "k": 7}, b={"ts": 5, "k": 9})
+    assert broken.joined is False
+    assert "had promised not to bring it" in str(broken)
+    missing = join.why(a={"ts": 3, "k": 8}, b={"ts": 4, "k": 9})
+    assert "promised" not in str(missing)
+
+
+def test_promises_are_refused_on_spark() -> None:
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
+    with pytest.raises(ps.PlanError, match="embedded engine"):
+        ps.WindowJoin([a, b], on="k", within="1 s").on_spark(a=None, b=None)

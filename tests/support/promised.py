@@ -1,0 +1,152 @@
+"""The definition of punctuations, in plain Python: which are kept, and what follows from them.
+
+A promise (stream, key, at) of a step says that in no later step the stream brings a tuple of the
+key with a time of `at` or later. It holds for good once the join's watermark is at `at` or past it.
+Of n streams then a live tuple can go, and a key is over, as docs/semantics.md says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from support.oracle import PRESERVED, OracleStream, Outcome, Row, Step, answer, ends
+
+Key = object
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A punctuation; is_row: a marked row of the stream, whose time moves the watermark."""
+
+    step: int
+    stream: str
+    key: Key
+    at: int
+    is_row: bool = False
+
+
+@dataclass
+class Kept:
+    """After a step: the keys that are over and told so far, and the live tuples of each stream."""
+
+    told: set[Key] = field(default_factory=set)
+    live: dict[str, list[Row]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Promised:
+    """Streams, steps and promises. Rows have `ts`, `k` and `id`."""
+
+    streams: Sequence[OracleStream]
+    steps: Sequence[Step]
+    promises: Sequence[Promise]
+    how: str = "inner"
+
+    def breaks(self, stream: str, row: Row, step: int) -> bool:
+        """Whether a row of a step breaks a promise of one before."""
+        return any(
+            each.stream == stream
+            and each.step < step
+            and each.key == row["k"]
+            and row["ts"] >= each.at
+            for each in self.promises
+        )
+
+    @property
+    def clocked(self) -> list[Step]:
+        """The steps as the clock sees them: a marked row moves the watermark of its stream."""
+        clocked = []
+        for number, step in enumerate(self.steps):
+            moved = dict(step.advance)
+            for stream in self.streams:
+                times = [
+                    each.at - stream.lateness_us
+                    for each in self.promises
+                    if each.step == number and each.is_row and each.stream == stream.name
+                ]
+                if times:
+                    moved[stream.name] = max([*times, moved.get(stream.name, times[0])])
+            clocked.append(Step(step.rows, moved, at=step.at))
+        return clocked
+
+    def without_broken(self) -> tuple[Promised, dict[str, list[Row]]]:
+        """The same without the rows that break a promise, which are given too: they move the
+        watermark and do nothing else. Late rows are late, and break nothing."""
+        outcomes = answer(self.streams, self.clocked)
+        broken: dict[str, list[Row]] = {stream.name: [] for stream in self.streams}
+        steps = []
+        for number, step in enumerate(self.steps):
+            rows, moved = {}, {}
+            for name, of_stream in step.rows.items():
+                (lateness_us,) = (each.lateness_us for each in self.streams if each.name == name)
+                late = [row["id"] for row in outcomes[number].late[name]]
+                bad = [
+                    row
+                    for row in of_stream
+                    if row["id"] not in late and self.breaks(name, row, number)
+                ]
+                broken[name] += bad
+                rows[name] = [row for row in of_stream if row not in bad]
+                if bad:
+                    moved[name] = max(row["ts"] for row in bad) - lateness_us
+            steps.append(Step(rows, moved, at=step.at))
+        return Promised(self.streams, steps, self.promises, self.how), broken
+
+    def answer(self) -> list[Outcome]:
+        """What the join answers: that of the oracle, who knows of no promises."""
+        return answer(self.streams, self.clocked, how=self.how)
+
+    def kept(self) -> list[Kept]:
+        """What holds after each step."""
+        outcomes = self.answer()
+        matches = answer(self.streams, self.clocked)
+        met: set[object] = set()  # tuples that semi and anti joins have done with
+        kept, told = [], set[Key]()
+        arrived: dict[str, list[Row]] = {stream.name: [] for stream in self.streams}
+        for number, step in enumerate(self.steps):
+            watermark = outcomes[number].watermark
+            for name, rows in step.rows.items():
+                late = [row["id"] for row in outcomes[number].late[name]]
+                arrived[name] += [row for row in rows if row["id"] not in late]
+            if self.how in ("semi", "anti"):
+                met |= {rows[0]["id"] for rows, _ in matches[number].results if rows[0]}
+            held = {
+                stream.name: [
+                    row
+                    for row in arrived[stream.name]
+                    if ends(stream, row["ts"]) >= watermark and row["id"] not in met
+                ]
+                for stream in self.streams
+            }
+            closed = {
+                stream.name: {
+                    each.key
+                    for each in self.promises
+                    if each.stream == stream.name and each.step <= number and each.at <= watermark
+                }
+                for stream in self.streams
+            }
+            over = {
+                key
+                for keys in closed.values()
+                for key in keys
+                if all(key in of for of in closed.values())
+                or any(
+                    key in closed[name] and all(row["k"] != key for row in held[name])
+                    for name in closed
+                )
+            }
+            preserved = [self.streams[which].name for which in PRESERVED.get(self.how, ())]
+            told |= {key for key in over if all(key in closed[name] for name in preserved)}
+            live = {
+                name: [
+                    row
+                    for row in rows
+                    if row["k"] not in over
+                    and not all(row["k"] in closed[other] for other in held if other != name)
+                ]
+                for name, rows in held.items()
+            }
+            kept.append(Kept(set(told), live))
+        return kept
