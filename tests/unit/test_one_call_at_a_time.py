@@ -19,6 +19,9 @@ ROWS = pa.table({"ts": [1, 2], "k": [1, 2]})
 CALLS: dict[str, Callable[[ps.Join], Any]] = {
     "push": lambda join: join.push(a=ROWS),
     "advance": lambda join: join.advance("a", 5),
+    "punctuate": lambda join: join.punctuate("a", k=1),
+    "punctuations": lambda join: join.punctuations(),
+    "broken": lambda join: join.broken(),
     "resize": lambda join: join.resize("a", "3 s"),
     "limit": lambda join: join.limit("10 rows"),
     "finish": lambda join: join.finish(),
@@ -38,8 +41,8 @@ def started(**more: Any) -> ps.Join:
 
 def test_every_public_method_is_among_the_calls() -> None:
     public = {name for name in vars(ps.Join) if not name.startswith("_")}
-    # Any thread may close a join; late rows are kept within a push, or before a restore is over.
-    assert public == {*CALLS, "close", "keep_late"}
+    # Any thread may close a join; rows are kept within a push, or before a restore is over.
+    assert public == {*CALLS, "close", "keep_broken", "keep_late"}
 
 
 @pytest.mark.parametrize("verb", CALLS)
