@@ -22,7 +22,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from support.conformance import CASES, SHIFT, Case, Step, in_order, table, without_nothing
-from support.thoroughness import often
+from support.thoroughness import often, scaled
 
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 # Cases that run at the same time, each in a session of its own.
@@ -35,6 +35,12 @@ OFTEN = (
     "Spark StreamingJoinSuite: restart with another number of input partitions (SPARK-29438)",
     "Flink IntervalJoinOperator: bounds (-3, -1), neither closed",
     "Flink IntervalJoinOperator: sides that are not alike",
+)
+# All of them in `make test-all`; in `.ci/run` every other one beside those that `make test` runs.
+TRIED = scaled(
+    quick=list(CASES),
+    ci=[each for at, each in enumerate(CASES) if at % 2 or each in OFTEN],
+    all=list(CASES),
 )
 
 
@@ -78,7 +84,7 @@ def ran(
         pool.shutdown(cancel_futures=True)
 
 
-@pytest.mark.parametrize("name", often(CASES, *OFTEN))
+@pytest.mark.parametrize("name", often(TRIED, *OFTEN))
 def test_on_spark(ran: Ran, name: str) -> None:
     case = CASES[name]
     for steps, batches in zip(case.runs, ran[name].result(), strict=True):

@@ -20,6 +20,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import penstock as ps
+from support.thoroughness import WAY
 
 Values = tuple[list[Any], pa.DataType]
 Tables = tuple[pa.Table, pa.Table]
@@ -249,6 +250,7 @@ def test_the_example_in_the_documentation_is_true(spark: SparkSession) -> None:
     assert "\n".join(told) == shown
 
 
+@pytest.mark.skipif(WAY == "ci", reason="test_spark_connect starts a server; so does test-all here")
 @pytest.mark.slow  # a session of its own
 def test_over_connect(tmp_path: Path) -> None:
     """The same example, where getOrCreate gives a session of Spark Connect."""
