@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import penstock as ps
+from penstock.engine.promises import told
 from support.oracle import OracleStream, Row, Step, answer
-from support.promised import Promise, Promised
+from support.promised import KEYS, Promise, Promised
 from support.scenario import bag, combinations, in_order, rows_of, window_of
 from support.strategies import BLOBS_OF_ONE_HASH, INDEXES
 
@@ -25,7 +26,9 @@ SEEDS = st.integers(0, 1 << 32)
 SCHEMA = {"ts": pa.int64(), "k": pa.int64(), "id": pa.int64(), "is_end": pa.bool_()}
 
 
-def promised(seed: int, n: int, how: str = "inner", window_us: float | None = None) -> Promised:
+def promised(
+    seed: int, n: int, how: str = "inner", window_us: float | None = None, ranges: bool = False
+) -> Promised:
     """Steps with some disorder, and promises of which some are not kept."""
     draw = random.Random(seed)
     streams = [
@@ -45,13 +48,16 @@ def promised(seed: int, n: int, how: str = "inner", window_us: float | None = No
                 draw.shuffle(times)
             rows[stream.name] = []
             for ts in times:
-                row = {"ts": ts, "k": draw.randint(0, 4), "id": number}
+                row = {"ts": ts, "k": draw.choice(KEYS), "id": number}
                 number += 1
                 rows[stream.name].append(row)
             for _ in range(draw.choice((0, 0, 1, 3))):
                 at = now + draw.choice((0, 6, 13, 20))
-                is_row = at <= now + 13 and draw.random() < 0.5
-                promises.append(Promise(step, stream.name, draw.randint(0, 4), at, is_row))
+                key, up_to = draw.choice(KEYS), None
+                if ranges and draw.random() < 0.5:
+                    up_to = key + draw.randint(0, 2)
+                is_row = up_to is None and at <= now + 13 and draw.random() < 0.5
+                promises.append(Promise(step, stream.name, key, at, is_row, up_to))
         steps.append(Step(rows))
         now += draw.randint(4, 12)
     return Promised(streams, steps, promises, how)
@@ -109,7 +115,8 @@ def fed(given: Promised, number: int, join: ps.Join) -> list[pa.Table]:
     results = [join.push(batches(given, number))]
     for each in given.promises:
         if each.step == number and not each.is_row:
-            results.append(join.punctuate(each.stream, k=each.key, at=each.at))
+            key = each.key if each.up_to is None else ps.Range(each.key, each.up_to)
+            results.append(join.punctuate(each.stream, k=key, at=each.at))
     return results
 
 
@@ -153,7 +160,9 @@ def check(
         assert not told & set(now_told), "a key is over once"
         told |= set(now_told)
         if forget == "both" and limits is None:
-            assert told == kept[number].told, f"in step {number}"
+            assert told <= kept[number].told, f"in step {number}"
+            if all(each.up_to is None for each in given.promises):  # else those that are there
+                assert told == kept[number].told, f"in step {number}"
         if forget == "both" and limits is None:
             for stream in given.streams:
                 live = join.metrics.streams[stream.name].live
@@ -188,6 +197,22 @@ def test_inner_joins(index: str, seed: int, n: int) -> None:
 @given(SEEDS, st.sampled_from(INDEXES))
 def test_other_joins(how: str, seed: int, index: str) -> None:
     check(promised(seed, 2, how), index)
+
+
+@given(SEEDS, st.integers(2, 4), st.sampled_from(INDEXES))
+def test_ranges_of_keys(seed: int, n: int, index: str) -> None:
+    check(promised(seed, n, ranges=True), index)
+
+
+@given(SEEDS, st.sampled_from(("left", "full", "semi", "anti")))
+def test_ranges_in_other_joins(seed: int, how: str) -> None:
+    check(promised(seed, 2, how, ranges=True), "hash")
+
+
+@given(SEEDS, st.integers(2, 3))
+def test_ranges_saved_and_restored(seed: int, n: int) -> None:
+    given = promised(seed, n, ranges=True)
+    check(given, "hash", restarts=range(len(given.steps)))
 
 
 @given(SEEDS, st.integers(2, 3))
@@ -247,7 +272,9 @@ def test_promises_that_streams_make_by_themselves(
     lateness_us = draw.choice((0, 5))
     keys = draw.sample(range(40), 20)
     a = [{"ts": 3 * n + draw.randint(0, 2), "k": key} for n, key in enumerate(keys)]
-    if "clustered" in promise:
+    if "increasing" in promise:
+        keys.sort()
+    if "clustered" in promise or "increasing" in promise:
         a = [{"ts": 3 * n, "k": keys[n // 3]} for n in range(len(keys))]
     b = [{"ts": draw.randint(0, 60), "k": draw.choice(keys)} for _ in range(40)]
     lasts = {key: draw.randint(0, 60) for key in keys}
@@ -351,8 +378,8 @@ def test_a_pattern_that_is_not_about_the_key_is_counted() -> None:
     [
         ({"z": 1}, "no columns"),
         ({"k": "x"}, "types of its key"),
-        ({"k": ps.Range(1, 5)}, "not supported yet"),
-        ({}, "names whole keys"),
+        ({"k": ps.Range("x", "y")}, "types of its key"),
+        ({"k": ps.OneOf(["x"])}, "types of its key"),
     ],
     ids=str,
 )
@@ -378,6 +405,7 @@ def test_a_stream_that_is_not_known_yet_cannot_be_punctuated() -> None:
         ({"expires": {"a": "x"}}, {}, "names itself"),
         ({"expires": {"z": "x"}}, {}, "no streams"),
         ({"unique": True, "window": "5 rows"}, {}, "counts rows"),
+        ({"increasing": True}, {"on": ["k", "l"]}, "several columns"),
         ({"unique": True}, {"on": None, "where": "abs(a.k - b.k) < 2"}, "give on="),
     ],
     ids=str,
@@ -391,6 +419,13 @@ def test_promises_that_no_stream_can_make(
 
     with pytest.raises(ps.QueryError, match=words):
         make()
+
+
+def test_an_increasing_key_has_an_order() -> None:
+    streams = [ps.Stream("a", time="ts", increasing=True), ps.Stream("b", time="ts")]
+    table = pa.table({"ts": [1], "k": ["x"]})
+    with pytest.raises(ps.SchemaError, match="signed integers, dates and times"):
+        ps.WindowJoin(streams, on="k", within="1 s").start().push(a=table)
 
 
 @pytest.mark.parametrize(
@@ -459,3 +494,72 @@ def test_promises_are_refused_on_spark() -> None:
     a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
     with pytest.raises(ps.PlanError, match="embedded engine"):
         ps.WindowJoin([a, b], on="k", within="1 s").on_spark(a=None, b=None)
+
+
+@pytest.mark.parametrize("forget", ["both", "window"])
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_closed_keys_are_forgotten(how: str, forget: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if only one stream closes them, and nobody asks which are over."""
+    monkeypatch.setattr(told, "_KEPT", 5_000)
+    a, b = ps.Stream("a", time="ts"), ps.Stream("b", time="ts", unique=True)
+    query = ps.WindowJoin([a, b], on="k", within="1000 us", how=how)
+    join = query.start(forget=forget)
+    sizes = []
+    for begin in range(0, 80_000, 2_000):
+        table = rows(*((begin + n, begin + n) for n in range(2_000)))
+        assert len(join.push(a=table, b=table)) >= 2_000
+        sizes.append(join.metrics.bytes)
+    assert max(sizes[20:]) <= 1.2 * max(sizes[:20])
+    over = join.punctuations()
+    assert len(over) <= 7_000
+    assert (len(over) > 0) == (how == "inner" and forget == "both")
+
+
+def test_a_column_that_is_left_out_means_any_value() -> None:
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    join = ps.WindowJoin(streams, on=["k", "l"], within="unbounded").start()
+    table = pa.table({"ts": [1] * 6, "k": [0, 0, 0, 1, 1, 1], "l": list("xyzxyz")})
+    join.push(a=table, b=table)
+    join.punctuate("b", k=0)
+    assert join.metrics.streams["a"].live == 3
+    join.punctuate("b", l=ps.OneOf(["x", "y"]))
+    assert join.metrics.streams["a"].live == 1
+    join = ps.WindowJoin(streams, on=["k", "l"], within="unbounded").restore(join.snapshot())
+    join.punctuate("b", k=ps.Range(1, None), l="z")
+    assert join.metrics.streams["a"].live == 0
+    results = join.push(a=table.set_column(0, "ts", pa.array([2] * 6)), b=table.slice(0, 0))
+    assert len(results) == 6
+    assert join.metrics.streams["a"].live == 0
+    join.punctuate("a", at=1)
+    assert join.metrics.live == 0
+    broken = join.push(a=table.set_column(0, "ts", pa.array([3] * 6)), b=table.slice(0, 0))
+    assert len(broken) == 0
+    assert len(join.broken()["a"]) == 6
+
+
+def test_ranges_that_overlap_become_one() -> None:
+    join = FOREVER.start()
+    join.push(a=rows((1, 1)), b=rows((1, 50)))
+    for low in range(0, 100, 2):
+        join.punctuate("b", k=ps.Range(low, low + 2), at=1)
+    promises = join.driver.promises
+    assert promises is not None
+    assert len(promises.wide.closings) == 1
+    join.punctuate("b", k=ps.Range(200, None), at=1)
+    assert len(promises.wide.closings) == 2
+
+
+def test_an_increasing_stream_lets_partners_go_that_it_has_left_behind() -> None:
+    a, b = ps.Stream("a", time="ts", increasing=True), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="unbounded").start()
+    most = 0
+    for begin in range(0, 40_000, 2_000):
+        # Every second key is missing in `a`, and those of `b` come before.
+        own = rows(*((begin + n, begin + n) for n in range(0, 2_000, 2)))
+        other = rows(*((begin + n, begin + n + 500) for n in range(2_000)))
+        join.push(a=own, b=other)
+        most = max(most, join.metrics.streams["b"].live)
+    assert most < 8_000
+    assert join.metrics.streams["b"].broken == 0
+    join.push(a=rows((50_000, 7)), b=rows((50_000, 9)))
+    assert join.metrics.streams["a"].broken == 1

@@ -9,21 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from support.oracle import PRESERVED, OracleStream, Outcome, Row, Step, answer, ends
 
 Key = object
+KEYS = range(5)  # that rows may have
 
 
 @dataclass(frozen=True)
 class Promise:
-    """A punctuation; is_row: a marked row of the stream, whose time moves the watermark."""
+    """A punctuation; is_row: a marked row of the stream, whose time moves the watermark. up_to: if
+    it is about a range, its other end."""
 
     step: int
     stream: str
-    key: Key
+    key: Any
     at: int
     is_row: bool = False
+    up_to: Any = None
+
+    def covers(self, key: Any) -> bool:
+        """Whether it is about a key."""
+        return bool(self.key <= key <= (self.key if self.up_to is None else self.up_to))
 
 
 @dataclass
@@ -48,7 +56,7 @@ class Promised:
         return any(
             each.stream == stream
             and each.step < step
-            and each.key == row["k"]
+            and each.covers(row["k"])
             and row["ts"] >= each.at
             for each in self.promises
         )
@@ -121,9 +129,11 @@ class Promised:
             }
             closed = {
                 stream.name: {
-                    each.key
+                    key
+                    for key in KEYS
                     for each in self.promises
                     if each.stream == stream.name and each.step <= number and each.at <= watermark
+                    if each.covers(key)
                 }
                 for stream in self.streams
             }

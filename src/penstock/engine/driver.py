@@ -29,8 +29,7 @@ from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.lost import are_lost, count_lost
 from penstock.engine.padding import padded
-from penstock.engine.promises.closing import Closing
-from penstock.engine.promises.promises import Promises
+from penstock.engine.promises.promises import Promise, Promises
 from penstock.engine.result_values import ResultValues
 from penstock.engine.unmatched import Unmatched
 from penstock.kernels import matches, ring
@@ -135,7 +134,7 @@ class Driver:
         batch: Mapping[int, Arrivals],
         watermark: int,
         alone: Mapping[int, Arrivals] | None = None,
-        closings: Sequence[Closing] = (),
+        closings: Sequence[Promise] = (),
     ) -> pa.Table:
         """Results of a batch, whose streams are each in time order.
 
@@ -159,7 +158,7 @@ class Driver:
             last = max(int(arrivals.ts[-1]) for arrivals in chunk.values())
             self._purge(chunk, min(watermark, last), results)
         for closing in closings:
-            self.promised().close(closing)
+            self.promised().take(closing, watermark)
         if self.promises is not None:
             self.promises.end(present)
         self._purge({}, watermark, results)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.driver import Driver
 from penstock.engine.gate import Gate
-from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.marked_rows import split
+from penstock.engine.promises.promises import Promise
 from penstock.engine.release import Released, alone_in, release
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
@@ -92,7 +92,7 @@ class Engine:
         }
         return self._enter(identified, watermark, alone)
 
-    def pass_time(self, watermark: int, closings: Sequence[Closing] = ()) -> pa.Table:
+    def pass_time(self, watermark: int, closings: Sequence[Promise] = ()) -> pa.Table:
         """The results that the watermark alone brings out, or promises."""
         return self._enter({}, watermark, None, closings)
 
@@ -101,7 +101,7 @@ class Engine:
         arrivals: Mapping[int, Arrivals],
         watermark: int,
         alone: Mapping[int, Arrivals] | None = None,
-        closings: Sequence[Closing] = (),
+        closings: Sequence[Promise] = (),
     ) -> pa.Table:
         """alone: tuples that come out without having been in a window, at once."""
         entry = self.gate.let_in(arrivals, watermark)

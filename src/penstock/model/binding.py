@@ -17,7 +17,7 @@ import pyarrow.types as pt
 from penstock.errors import SchemaError
 from penstock.model.access import Equal
 from penstock.model.arrival_time import ARRIVAL, ARRIVAL_COLUMN, given_schema
-from penstock.model.keys import KeyKind, common_kind
+from penstock.model.keys import KeyKind, common_kind, value_type
 from penstock.model.query import Query
 
 __all__ = ["EVENT_TIME", "Binding", "OutputColumn"]
@@ -133,6 +133,14 @@ def _check_alone(query: Query, stream: int, schema: pa.Schema) -> None:
             raise SchemaError(
                 f"punctuation column {column!r} of stream {name!r} has type "
                 f"{schema.field(column).type}; it must be boolean"
+            )
+    if promised.increasing:
+        (column,) = query.keys[stream]
+        kind = value_type(schema.field(column).type)
+        if not (pt.is_integer(kind) or pt.is_temporal(kind)) or pt.is_uint64(kind):
+            raise SchemaError(
+                f"stream {name!r} is increasing, and its key {column!r} has type {kind}; "
+                "increasing= is for signed integers, dates and times"
             )
     for column in wanted["expires"]:
         kind = schema.field(column).type

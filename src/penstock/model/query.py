@@ -253,6 +253,11 @@ def _check_promises(query: Query) -> None:
                 "or arrivals, among which a tuple that is forgotten early would be missing; use "
                 "windows of time, or leave the promises out"
             )
+        if stream.increasing and len(query.keys[0]) > 1:
+            raise QueryError(
+                f"stream {stream.name!r} is increasing, and its key has several columns, "
+                f"{_list(query.keys[0])}; give a key of one column, or leave increasing= out"
+            )
         unknown = [name for name in stream.expires if name not in query.names]
         if unknown:
             raise QueryError(

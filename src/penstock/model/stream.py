@@ -32,6 +32,7 @@ class Stream:
         stream brings no more tuples of the row's key, from the row's time on.
     unique: each key comes once in this stream.
     clustered: the tuples of a key follow each other; a new key ends the one before.
+    increasing: keys never go back; all below the greatest are over.
     expires: by stream, the column with the time from which on that stream brings no more tuples
         of a row's key, such as `{"bids": "expires_at"}`.
     """
@@ -45,6 +46,7 @@ class Stream:
     punctuation: str | None = None
     unique: bool = False
     clustered: bool = False
+    increasing: bool = False
     expires: Mapping[str, str] = field(default_factory=dict)
 
     time_column: str = field(init=False, repr=False, compare=False)
@@ -97,6 +99,7 @@ class Stream:
             "punctuation": self.punctuation,
             "unique": self.unique,
             "clustered": self.clustered,
+            "increasing": self.increasing,
             "expires": dict(self.expires),
         }
         return {name: value for name, value in given.items() if value}

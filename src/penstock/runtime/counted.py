@@ -50,5 +50,5 @@ def metrics_of(join: Join) -> Metrics:
         lost_interval=loss.interval,
         lost_by=Frozen(loss.by_reason),
         ghosts=shedder.ghosts.held,
-        propagated=promises.propagated if promises else 0,
+        propagated=promises.told.count if promises else 0,
     )

@@ -195,9 +195,10 @@ class Join:
         """Promise that `stream` brings no more tuples of a key with a time of `at` or later; return
         the results that this brings out, in outer joins.
 
-        The key is given by keywords, or by one mapping for names that are no keywords: a value or
-        `OneOf` for each of its columns. at: the greatest time that the stream has brought, when not
-        given. A promise that is not about the key is counted as unusable.
+        The key is given by keywords, or by one mapping for names that are no keywords: a value,
+        `OneOf` or `Range` for a column; one that is left out means any value. at: the greatest time
+        that the stream has brought, when not given. A promise that is not about the key is counted
+        as unusable.
         """
         self._must_be_open("punctuate")
         number = self._number(stream)

@@ -44,7 +44,7 @@ def propagated_table(join: Join) -> pa.Table:
             types = [schema.field(name).type for name in key]
     columns = [pa.field(name, each) for name, each in zip(keys[0], types, strict=True)]
     promises = join.driver.promises
-    parts = [] if promises is None else promises.drained()
+    parts = [] if promises is None else promises.told.drained()
     batches = []
     for part in parts:
         values = [_as(column, each) for column, each in zip(part.columns, types, strict=True)]

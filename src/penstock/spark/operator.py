@@ -91,7 +91,7 @@ def _check_promises(query: Query) -> None:
     if names:
         raise PlanError(
             f"streams {names} say what they will not bring any more, which only the embedded "
-            "engine can use so far; leave punctuation=, unique=, clustered= and expires= out"
+            "engine can use so far; leave what it promises out of its Stream"
         )
 
 

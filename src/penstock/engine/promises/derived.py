@@ -1,5 +1,5 @@
-"""Promises that streams make without saying so: each key comes once, keys come in clusters, a row
-says when another stream ends.
+"""Promises that streams make without saying so: each key comes once, keys come in clusters or
+increase, a row says when another stream ends.
 
 They follow from the arrivals of a chunk, in order of time, and are checked on a batch before any of
 it is taken.
@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.promises.closed_keys import are_repeated
 from penstock.engine.promises.closing import Closing
+from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
 from penstock.model.query import Query
 
@@ -27,11 +28,13 @@ _PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 class Derived:
-    """Those of all streams. line: of a clustered stream, its tuples in order of time, from the last
-    one on that all before it have come."""
+    """Those of all streams. line: of a clustered or increasing stream, its tuples in order of time,
+    from the last one on that all before it have come."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, wide: Wide) -> None:
+        """wide: takes what increasing streams promise."""
         self._query = query
+        self._wide = wide
         self.line: dict[int, Arrivals] = {}
 
     def breaks(self, stream: int, arrivals: Arrivals, exact: bool) -> Flags:
@@ -43,7 +46,7 @@ class Derived:
         if promised.unique and are_repeated(arrivals.keys):
             order = np.argsort(arrivals.ts, kind="stable")
             broken[order] = self._are_like_first(stream, arrivals.take(order), exact)
-        if promised.clustered:
+        if promised.clustered or promised.increasing:
             line, begin = arrivals, 0
             if stream in self.line:
                 line = Arrivals.concatenated(
@@ -52,7 +55,11 @@ class Derived:
                 begin = len(self.line[stream])
             order = np.argsort(line.ts, kind="stable")
             of_line = np.zeros(len(line), np.bool_)
-            of_line[order] = self._come_back(stream, line.take(order), exact)
+            in_time = line.take(order)
+            if promised.clustered:
+                of_line[order] = self._come_back(stream, in_time, exact)
+            if promised.increasing:
+                of_line[order] |= _go_back(in_time)
             broken |= of_line[begin:]
         return broken
 
@@ -82,7 +89,7 @@ class Derived:
         """What is promised once these have arrived. passed: a time that nothing which comes after
         them is before."""
         promised = self._query.streams[stream]
-        if promised.clustered:
+        if promised.clustered or promised.increasing:
             yield from self._ended(stream, arrivals, passed)
         if promised.unique and arrivals is not None and len(arrivals):
             columns = [arrivals.columns[name] for name in self._key(stream)]
@@ -108,10 +115,21 @@ class Derived:
         ended = np.flatnonzero(line.keys[1:stop] != line.keys[: max(stop - 1, 0)])
         columns = [line.columns[name].take(pa.array(ended)) for name in self._key(stream)]
         yield Closing(stream, line.keys[ended], columns, line.ts[ended + 1])
+        if self._query.streams[stream].increasing and stop:
+            greatest = int(np.argmax(line.keys[:stop]))
+            self._wide.reach(stream, int(line.keys[greatest]), int(line.ts[greatest]))
         self.line[stream] = line.take(np.arange(max(stop - 1, 0), len(line)))
 
     def _key(self, stream: int) -> Sequence[str]:
         return self._query.keys[stream]
+
+
+def _go_back(line: Arrivals) -> Flags:
+    """Which tuples have a key below that of one with an earlier time."""
+    greatest = np.maximum.accumulate(line.keys)
+    before = np.searchsorted(line.ts, line.ts) - 1  # the last with an earlier time
+    back: Flags = (before >= 0) & (line.keys < greatest[before])
+    return back
 
 
 def _bare(arrivals: Arrivals, key: Sequence[str]) -> Arrivals:

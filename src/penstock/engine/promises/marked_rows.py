@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
 from penstock.engine.promises.closing import Closing
+from penstock.engine.promises.wide import WideClosing
 from penstock.errors import InputError
 from penstock.model.binding import Binding
 from penstock.model.punctuation import Pattern
@@ -49,7 +50,9 @@ def split(binding: Binding, stream: int, intake: Intake) -> Marked:
     return Marked(tuples, closing, len(rows), int(len(rows) - present.sum()))
 
 
-def closing_of(binding: Binding, stream: int, given: Mapping[str, Any], at: int) -> Closing | None:
+def closing_of(
+    binding: Binding, stream: int, given: Mapping[str, Any], at: int
+) -> Closing | WideClosing | None:
     """What a punctuation of these columns closes; None if it says nothing about a key."""
     name, schema = binding.query.names[stream], binding.schemas[stream]
     if schema is None:
@@ -68,21 +71,30 @@ def closing_of(binding: Binding, stream: int, given: Mapping[str, Any], at: int)
     pattern = Pattern(key, given)
     if pattern.is_empty:
         return None
-    if not pattern.is_of_keys:
-        raise InputError(
-            f"a punctuation of stream {name!r} names whole keys, {list(key)}, by values or OneOf, "
-            f"got {dict(given)}; ranges and columns that are left out are not supported yet"
-        )
     try:
-        table = pa.Table.from_pylist(
-            pattern.keys(), pa.schema([schema.field(column) for column in key])
-        )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, OverflowError) as error:
-        types = ", ".join(f"{column} {schema.field(column).type}" for column in key)
-        raise InputError(
-            f"a punctuation of stream {name!r} does not fit the types of its key ({types}): {error}"
-        ) from error
+        if not pattern.is_of_keys:
+            closing = WideClosing(stream, pattern, at)
+            closing.matches([as_kept(pa.nulls(1, schema.field(column).type)) for column in key])
+            return closing
+        fields = pa.schema([schema.field(column) for column in key])
+        table = pa.Table.from_pylist(pattern.keys(), fields)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise _unfit(binding, stream, error) from error
+    except (TypeError, OverflowError) as error:
+        raise _unfit(binding, stream, error) from error
     columns = [as_kept(table.column(column).combine_chunks()) for column in key]
     words, present = key_words(columns, binding.key_kinds, len(table))
-    closing = Closing(stream, words, columns, np.full(len(words), at))
-    return closing if present is None else closing.taken(np.flatnonzero(present))
+    named = Closing(stream, words, columns, np.full(len(words), at))
+    return named if present is None else named.taken(np.flatnonzero(present))
+
+
+def _unfit(binding: Binding, stream: int, error: Exception) -> InputError:
+    schema = binding.schemas[stream]
+    assert schema is not None, "a stream that is not known has been refused"
+    types = ", ".join(
+        f"{column} {schema.field(column).type}" for column in binding.query.keys[stream]
+    )
+    return InputError(
+        f"a punctuation of stream {binding.query.names[stream]!r} does not fit the types of its "
+        f"key ({types}): {error}"
+    )

@@ -19,9 +19,9 @@ keys at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,33 +31,31 @@ from penstock.engine.promises.calendar import Calendar
 from penstock.engine.promises.closed_keys import NEVER, ClosedKeys
 from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.derived import Derived
+from penstock.engine.promises.live_tuples import LiveTuples
+from penstock.engine.promises.told import Propagated, Told
+from penstock.engine.promises.wide import Wide, WideClosing
 from penstock.kernels.arena import Flags, Words
-from penstock.kernels.index.indexes import SCAN
-from penstock.kernels.punctuation.key_rows import FREE, add_rows
-from penstock.kernels.punctuation.live_keys import live_by_index, live_by_scan
+from penstock.kernels.punctuation.key_rows import FREE
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
+from penstock.model.keys import value_type
 from penstock.windows.key_words import key_words
+from penstock.windows.payload.storage import as_kept, kept_type
 from penstock.windows.windows import Windows
 
-__all__ = ["Promises", "Propagated"]
+__all__ = ["Promise", "Promises"]
 
 _LEAST_KEPT: Final = 1 << 10  # keys that are remembered in any case
 _DEAD_PART: Final = 8  # of dead ones, one for every N live tuples
 
-
-class Propagated(NamedTuple):
-    """Keys of which no result comes any more, by column, and from when on that was promised."""
-
-    columns: Sequence[pa.Array]
-    at: Words
+Promise = Closing | WideClosing
 
 
 class Promises:
     """Those that hold in a running join.
 
-    discarded, purged: tuples of each stream. propagated: keys. forgotten: dead keys that are no
-    longer known, and propagated ones that nobody asked for.
+    discarded, purged: tuples of each stream. forgotten: closed keys that are no longer known. told:
+    those that are over.
     """
 
     def __init__(self, windows: Windows, binding: Binding, forgets: bool) -> None:
@@ -67,15 +65,17 @@ class Promises:
         self._binding = binding
         self._forgets = forgets
         streams = len(binding.query.streams)
-        self.derived = Derived(binding.query)
+        self.wide = Wide()
+        self.derived = Derived(binding.query, self.wide)
         self._keys = ClosedKeys(streams)
+        self._tuples = LiveTuples(windows, self._keys)
         self._closings = Calendar()  # when promises begin to hold
         self._ends = Calendar()  # when the last tuples of closed keys leave
         self.discarded = [0] * streams
         self.purged = [0] * streams
-        self.propagated = 0
+        self.told = Told()
         self.forgotten = 0
-        self._waiting: list[Propagated] = []  # for somebody to ask for them
+        self._unswept = 0  # arrivals since windows were looked through for wide promises
 
     def bind(self, binding: Binding) -> None:
         """Use a binding that knows further streams."""
@@ -96,30 +96,59 @@ class Promises:
             earlier = at < before
             self._closings.add(at[earlier], rows[earlier], closing.stream)
 
+    def take(self, closing: Promise, passed: int) -> None:
+        """Take a promise. One about many keys becomes one about those of live tuples now, and about
+        those to come when they do."""
+        if isinstance(closing, Closing):
+            self.close(closing)
+            return
+        self.wide.add(closing, passed)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Look through all windows for keys that wide promises are about."""
+        self._unswept = 0
+        for stream, payload in enumerate(self._windows.payloads[: self._windows.streams]):
+            live = self._windows.live_sequences(stream)
+            if payload is not None and len(live):
+                key = [as_kept(payload.take(name, live)) for name in self._query.keys[stream]]
+                self._close_all(self.wide.of_keys(self._windows.keys(stream), key))
+
+    def _close_all(self, closings: Iterable[Closing]) -> None:
+        for closing in closings:
+            self.close(closing)
+
     def end(self, batch: Mapping[int, Arrivals]) -> None:
         """Take what a batch promises that is over."""
         for stream, arrivals in batch.items():
-            for closing in self.derived.expiries(stream, arrivals):
-                self.close(closing)
+            self._close_all(self.derived.expiries(stream, arrivals))
 
     def broken(self, binding: Binding, stream: int, arrivals: Arrivals) -> Flags:
         """Which arrivals of a batch, in any order, their stream had promised not to bring."""
         broken = self.derived.breaks(stream, arrivals, binding.exact)
+        if self.wide:
+            broken |= self.wide.broken(stream, arrivals, self._key(stream, arrivals))
         if self._keys.count:
             rows = self._rows(binding, stream, arrivals)
             broken |= (rows != FREE) & (self._keys.at[stream, rows] <= arrivals.ts)
         return broken
 
     def _rows(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
-        columns = [arrivals.columns[name] for name in self._query.keys[stream]]
-        return self._keys.find(arrivals.keys, columns, binding.key_kinds)
+        return self._keys.find(arrivals.keys, self._key(stream, arrivals), binding.key_kinds)
+
+    def _key(self, stream: int, arrivals: Arrivals) -> Sequence[pa.Array]:
+        return [arrivals.columns[name] for name in self._query.keys[stream]]
 
     # What follows from them.
 
     def admitted(self, chunk: Mapping[int, Arrivals], passed: int) -> Mapping[int, Arrivals]:
         """The same, where those that need not stay are guests. passed: a time that neither an
         arrival of this chunk nor what comes after it is before."""
-        if not self._keys.count or not self._forgets:
+        if not self._forgets:
+            return chunk
+        for stream, each in chunk.items() if self.wide else ():
+            self._close_all(self.wide.of_keys(each.keys, self._key(stream, each)))
+        if not self._keys.count:
             return chunk
         return {stream: self._admitted(stream, each, passed) for stream, each in chunk.items()}
 
@@ -146,9 +175,16 @@ class Promises:
         """The tuples of each stream that go once a chunk has been worked through. passed: a time
         that nothing which comes after it is before."""
         for stream in range(len(self._query.streams)):
-            for closing in self.derived.closings(stream, chunk.get(stream), passed):
-                self.close(closing)
-        if not self._keys.count or not self._forgets:
+            self._close_all(self.derived.closings(stream, chunk.get(stream), passed))
+        if self.wide.below and self._forgets:
+            live = sum(self._windows.live(stream) for stream in range(self._windows.streams))
+            self._unswept += sum(map(len, chunk.values()))
+            if self._unswept > max(_LEAST_KEPT, live // 2):
+                self._sweep()
+        if not self._keys.count:
+            return
+        if not self._forgets:
+            self._forget(passed)
             return
         for stream, arrivals in chunk.items():
             if stream in self._query.marked:
@@ -165,7 +201,7 @@ class Promises:
         """Of arrivals that had to enter their window, those that may go again."""
         rows = self._rows(self._binding, stream, arrivals)
         rows = np.unique(rows[rows != FREE])
-        return self._live(stream, rows[self._needs_no(stream, rows, passed)])[0]
+        return self._live(stream, rows[self._needs_no(stream, rows, passed)])
 
     def _settled(self, passed: int) -> dict[int, Words]:
         """Look at the keys whose time has come: which are closed now, and of which the last tuple
@@ -180,7 +216,7 @@ class Promises:
             self._die(stream, rows[~self._keys.dead[rows]], going)
         self._propagate(np.flatnonzero(looked), passed)
         gone = {
-            stream: self._live(stream, np.flatnonzero(rows))[0]
+            stream: self._live(stream, np.flatnonzero(rows))
             for stream, rows in enumerate(going)
             if rows.any()
         }
@@ -196,7 +232,7 @@ class Promises:
                 if each != other:
                     alone &= is_closed
             go[rows[alone]] = True
-        last = self._last_end(stream, rows)
+        last = self._tuples.last_end(self._binding, stream, rows)
         is_over = (last < passed) | np.logical_and.reduce(closed)
         self._die(stream, rows[is_over], going)
         self._ends.add(last[~is_over] + 1, rows[~is_over], stream)
@@ -209,49 +245,8 @@ class Promises:
                 if other != stream:
                     go[rows] = True
 
-    def _live(self, number: int, rows: Words) -> tuple[Words, Words]:
-        """The live tuples of keys in a window, and for each which of the rows its key has."""
-        windows = self._windows
-        words = self._keys.words(rows)
-        out = np.empty((2, windows.live(number)), np.int64)
-        state = windows.state
-        if not out.shape[1] or not len(words):
-            return out[0, :0], out[1, :0]
-        kind = int(state.paths["kind"][int(state.windows["paths"][number])])
-        if kind == SCAN and len(words) > 1:
-            places, keys = np.full(2 * len(words) + 1, FREE, np.int32), np.empty_like(words)
-            add_rows(places, keys, 0, words, np.empty(len(words), np.int64))
-            count = live_by_scan(state, number, places, keys, out[0], out[1])
-        else:
-            count = live_by_index(state, number, words, out[0], out[1])
-        return self._of_these(number, rows, out[:, :count])
-
-    def _of_these(self, number: int, rows: Words, found: Words) -> tuple[Words, Words]:
-        """Without those of other keys that share a word with one of these."""
-        sequences, whose = found
-        stream = number % len(self._query.streams)
-        if self._binding.exact or not len(sequences):
-            return sequences, whose
-        payload = self._windows.payloads[number]
-        if payload is None:
-            return sequences, whose  # ghosts; one that is taken for another does no harm
-        columns = [payload.take(name, sequences) for name in self._query.keys[stream]]
-        kinds = self._binding.key_kinds
-        same = self._keys.find(self._keys.words(rows[whose]), columns, kinds) == rows[whose]
-        return sequences[same], whose[same]
-
-    def _last_end(self, stream: int, rows: Words) -> Words:
-        """When the last live tuple of each key ends; long ago if there is none. Ghosts count: what
-        they would have met is lost, and must be seen to be."""
-        last = np.full(len(rows), BEGINNING)
-        numbers = [stream]
-        if self._windows.has_ghosts:
-            numbers.append(stream + self._windows.streams)
-        for number in numbers:
-            sequences, whose = self._live(number, rows)
-            ts = self._windows.timestamps(number, sequences)
-            np.maximum.at(last, whose, self._windows.ends(number, ts))
-        return last
+    def _live(self, stream: int, rows: Words) -> Words:
+        return self._tuples.of(self._binding, stream, rows)[0]
 
     def against(self, stream: int, key: Sequence[pa.Array], passed: int) -> dict[int, int]:
         """The other streams that have closed a key by a time, and from when on, if a tuple of this
@@ -284,33 +279,28 @@ class Promises:
 
     def save(self) -> dict[str, pa.Table]:
         """Everything in it."""
-        told = {"at": np.concatenate([np.empty(0, np.int64), *(each.at for each in self._waiting)])}
-        for number in range(len(self._query.keys[0]) if self._waiting else 0):
-            pieces = [each.columns[number] for each in self._waiting]
-            told[f"value {number}"] = pa.chunked_array(pieces)
+        types = [pa.null()] * len(self._query.keys[0])
+        for key, schema in zip(self._query.keys, self._binding.schemas, strict=True):
+            if schema is not None:
+                types = [kept_type(value_type(schema.field(name).type)) for name in key]
         counts = {"discarded": self.discarded, "purged": self.purged}
-        totals = {"propagated": [self.propagated], "forgotten": [self.forgotten]}
         return {
             "keys": self._keys.table(),
-            "told": pa.table(told),
             "counts": pa.table(counts),
-            "totals": pa.table(totals),
+            "forgotten": pa.table({"forgotten": [self.forgotten]}),
+            **self.told.save(),
+            **self.wide.save(types),
         }
 
     def load(self, saved: Mapping[str, pa.Table]) -> None:
         """What was saved, of windows that have been filled."""
         self._keys.load(saved["keys"])
-        if len(saved["told"]):
-            columns = saved["told"].combine_chunks()
-            names = [name for name in columns.column_names if name.startswith("value ")]
-            values = [columns[name].combine_chunks() for name in names]
-            self._waiting = [Propagated(values, columns["at"].to_numpy())]
+        self.wide.load(saved, self._query.keys)
+        self.told.load(saved["told"], saved["told counts"])
         self.discarded, self.purged = (
             saved["counts"][name].to_pylist() for name in ("discarded", "purged")
         )
-        self.propagated, self.forgotten = (
-            saved["totals"][name][0].as_py() for name in ("propagated", "forgotten")
-        )
+        self.forgotten = saved["forgotten"]["forgotten"][0].as_py()
         if self._forgets:
             self.look_again()
 
@@ -327,13 +317,7 @@ class Promises:
         self._keys.told[over] = True
         at = self._keys.at[:, over]
         latest = np.where(at <= passed, at, BEGINNING).max(axis=0)
-        self.propagated += len(over)
-        self._waiting.append(Propagated(self._keys.values(over), latest))
-
-    def drained(self) -> list[Propagated]:
-        """What has been propagated since the last call."""
-        waiting, self._waiting = self._waiting, []
-        return waiting
+        self.told.add(Propagated(self._keys.values(over), latest))
 
     def _forget(self, passed: int) -> None:
         """Forget dead keys: those that all streams have closed; and of the others, beyond a part of
@@ -341,7 +325,7 @@ class Promises:
         keys = self._keys
         live = sum(self._windows.live(stream) for stream in range(len(self._query.streams)))
         most = max(_LEAST_KEPT, live)
-        dead = np.flatnonzero(keys.dead[: keys.count] & keys.told[: keys.count])
+        dead = np.flatnonzero(keys.dead[: keys.count])
         few = max(_LEAST_KEPT, live // _DEAD_PART)
         if len(dead) <= 2 * few and keys.count <= 2 * most:
             return

@@ -1,0 +1,173 @@
+"""Promises about many keys at once: ranges, columns of a key that are left out, and streams whose
+keys increase.
+
+They are kept as they are, and become promises about single keys when such keys are there: those of
+the live tuples when the promise begins to hold, and those of arrivals from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.engine.arrivals import Arrivals
+from penstock.engine.promises.closing import Closing
+from penstock.kernels.arena import Flags, Words
+from penstock.model.punctuation import OneOf, Pattern, Range
+
+__all__ = ["Wide", "WideClosing"]
+
+
+@dataclass(frozen=True)
+class WideClosing:
+    """A pattern of keys that a stream closes from a time on."""
+
+    stream: int
+    pattern: Pattern
+    at: int
+
+    def matches(self, key: Sequence[pa.Array]) -> Flags:
+        """Which keys, by column, are of the pattern."""
+        matching = np.ones(len(key[0]), np.bool_)
+        for name, column in zip(self.pattern.columns, key, strict=True):
+            if name in self.pattern.values:
+                each = _matches(self.pattern.values[name], column)
+                matching &= each.fill_null(False).to_numpy(zero_copy_only=False)
+        return matching
+
+
+def _matches(wanted: Any, column: pa.Array) -> Any:
+    if isinstance(wanted, OneOf):
+        return pc.is_in(column, value_set=pa.array(list(wanted.values), column.type))
+    if not isinstance(wanted, Range):
+        return pc.equal(column, pa.scalar(wanted, column.type))
+    inside = column.is_valid()
+    if wanted.low is not None:
+        inside = pc.and_(inside, pc.greater_equal(column, pa.scalar(wanted.low, column.type)))
+    if wanted.high is not None:
+        inside = pc.and_(inside, pc.less_equal(column, pa.scalar(wanted.high, column.type)))
+    return inside
+
+
+class Wide:
+    """Those of all streams. below: of an increasing stream, the word that its keys have reached,
+    and when."""
+
+    def __init__(self) -> None:
+        self.closings: list[WideClosing] = []
+        self.below: dict[int, tuple[int, int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.closings or self.below)
+
+    def add(self, closing: WideClosing, passed: int) -> None:
+        """Take a promise. Ranges of one column that overlap and hold already become one."""
+        columns = closing.pattern.columns
+        for other in list(self.closings):
+            both = (closing, other)
+            if other.stream == closing.stream and all(each.at <= passed for each in both):
+                together = _together(*(each.pattern for each in both))
+                if together is not None:
+                    self.closings.remove(other)
+                    at = max(each.at for each in both)
+                    closing = replace(closing, pattern=Pattern(columns, together), at=at)
+        self.closings.append(closing)
+
+    def reach(self, stream: int, word: int, at: int) -> None:
+        """The keys of an increasing stream have come to a word."""
+        if stream not in self.below or word > self.below[stream][0]:
+            self.below[stream] = word, at
+
+    def broken(self, stream: int, arrivals: Arrivals, key: Sequence[pa.Array]) -> Flags:
+        """Which arrivals their stream had promised not to bring."""
+        broken = np.zeros(len(arrivals), np.bool_)
+        if stream in self.below:
+            word, at = self.below[stream]
+            broken |= (arrivals.keys < word) & (arrivals.ts >= at)
+        for closing in self.closings:
+            if closing.stream == stream:
+                broken |= closing.matches(key) & (arrivals.ts >= closing.at)
+        return broken
+
+    def of_keys(self, words: Words, key: Sequence[pa.Array]) -> Iterator[Closing]:
+        """What is promised about these keys."""
+        for stream, (word, at) in self.below.items():
+            yield _closing(stream, words, key, words < word, at)
+        for closing in self.closings:
+            yield _closing(closing.stream, words, key, closing.matches(key), closing.at)
+
+    def save(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.Table]:
+        """Everything in it, in tables. types: of the columns of the key."""
+        below = [(stream, *reached) for stream, reached in self.below.items()]
+        tables = {
+            "below": pa.table(
+                {
+                    name: pa.array([each[at] for each in below], pa.int64())
+                    for at, name in enumerate(("stream", "word", "at"))
+                }
+            )
+        }
+        for number, closing in enumerate(self.closings):
+            columns: dict[str, Any] = {"stream": [closing.stream], "at": [closing.at]}
+            for at, (name, kind) in enumerate(zip(closing.pattern.columns, types, strict=True)):
+                what, values = _plain(closing.pattern.values, name)
+                columns[f"what {at}"] = [what]
+                columns[f"values {at}"] = pa.array([values], pa.list_(kind))
+            tables[f"wide {number}"] = pa.table(columns)
+        return tables
+
+    def load(self, saved: Mapping[str, pa.Table], keys: Sequence[Sequence[str]]) -> None:
+        """What was saved. keys: the columns of each stream's key."""
+        for row in saved["below"].to_pylist():
+            self.below[row["stream"]] = row["word"], row["at"]
+        for name in sorted(each for each in saved if each.startswith("wide ")):
+            (row,) = saved[name].to_pylist()
+            columns = keys[row["stream"]]
+            values = {
+                column: _value(row[f"what {at}"], row[f"values {at}"])
+                for at, column in enumerate(columns)
+                if row[f"what {at}"] != "any"
+            }
+            self.closings.append(WideClosing(row["stream"], Pattern(columns, values), row["at"]))
+
+
+def _closing(
+    stream: int, words: Words, key: Sequence[pa.Array], matching: Flags, at: int
+) -> Closing:
+    return Closing(stream, words, key, np.full(len(words), at)).taken(np.flatnonzero(matching))
+
+
+def _together(one: Pattern, other: Pattern) -> dict[str, Any] | None:
+    """Two ranges of one column as one, if they overlap."""
+    if len(one.columns) > 1:
+        return None
+    (name,) = one.columns
+    first, second = one.values.get(name), other.values.get(name)
+    if not isinstance(first, Range) or not isinstance(second, Range):
+        return None
+    lows, highs = (first.low, second.low), (first.high, second.high)
+    if not all(
+        low is None or high is None or low <= high
+        for low, high in ((lows[0], highs[1]), (lows[1], highs[0]))
+    ):
+        return None
+    low = None if None in lows else min(lows)
+    return {name: Range(low, None if None in highs else max(highs))}
+
+
+def _plain(values: Mapping[str, Any], name: str) -> tuple[str, list[Any]]:
+    if name not in values:
+        return "any", []
+    value = values[name]
+    if isinstance(value, Range):
+        return "range", [value.low, value.high]
+    return "values", list(value.values) if isinstance(value, OneOf) else [value]
+
+
+def _value(what: str, values: list[Any]) -> Any:
+    return Range(*values) if what == "range" else OneOf(values)
