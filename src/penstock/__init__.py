@@ -35,6 +35,7 @@ if _TYPE_CHECKING:
     from penstock.lab.optimum.optimum import Optimum, optimum
     from penstock.planning.explain.explanation import Explanation
     from penstock.runtime.estimate import Estimate, estimate
+    from penstock.runtime.group_by import group_by
     from penstock.runtime.join import Join
     from penstock.runtime.metrics import Metrics, StreamMetrics
     from penstock.runtime.why.why import Why
@@ -71,6 +72,7 @@ __all__ = [
     "Workload",
     "__version__",
     "estimate",
+    "group_by",
     "measures",
     "optimum",
     "static",
@@ -87,6 +89,7 @@ _LATER = {
     "StreamMetrics": "penstock.runtime.metrics",
     "Why": "penstock.runtime.why.why",
     "estimate": "penstock.runtime.estimate",
+    "group_by": "penstock.runtime.group_by",
     "measures": "penstock.lab.measures",
     "optimum": "penstock.lab.optimum.optimum",
     "static": "penstock.lab.static",
