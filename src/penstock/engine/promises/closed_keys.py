@@ -23,7 +23,7 @@ __all__ = ["NEVER", "ClosedKeys", "are_repeated"]
 
 NEVER: Final = np.iinfo(np.int64).max  # later than the end of time
 _FIRST_ROWS: Final = 16
-_GROWTH: Final = 4  # room is made for one in N more
+_GROWTH: Final = 2  # room is made for one in N more
 _PLACES: Final = 2  # of the index, for each row that there is room for
 
 

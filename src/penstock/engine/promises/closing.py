@@ -13,12 +13,14 @@ __all__ = ["Closing"]
 
 
 class Closing(NamedTuple):
-    """Keys that a stream closes, from times `at` on. columns: of the key, in its order."""
+    """Keys that a stream closes, from times `at` on. columns: of the key, in its order. is_single:
+    whether each has one tuple in the stream, which has come, with this time."""
 
     stream: int
     words: Words
     columns: Sequence[pa.Array]
     at: Words
+    is_single: bool = False
 
     def taken(self, rows: Words) -> Closing:
         """Some of them."""

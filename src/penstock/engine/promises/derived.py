@@ -93,7 +93,7 @@ class Derived:
             yield from self._ended(stream, arrivals, passed)
         if promised.unique and arrivals is not None and len(arrivals):
             columns = [arrivals.columns[name] for name in self._key(stream)]
-            yield Closing(stream, arrivals.keys, columns, arrivals.ts)
+            yield Closing(stream, arrivals.keys, columns, arrivals.ts, is_single=True)
 
     def expiries(self, stream: int, arrivals: Arrivals) -> Iterator[Closing]:
         """What the arrivals of a batch promise about other streams, behind that batch."""

@@ -75,6 +75,7 @@ class Promises:
         self.purged = [0] * streams
         self.told = Told()
         self.forgotten = 0
+        self._closers: set[int] = set()  # streams that have closed a key
         self._unswept = 0  # arrivals since windows were looked through for wide promises
 
     def bind(self, binding: Binding) -> None:
@@ -87,14 +88,23 @@ class Promises:
         """Take a promise; one that is made again holds from the earlier time on."""
         if not len(closing.words):
             return
+        rows, at, _ = self._noted(closing)
+        if self._forgets:
+            self._closings.add(at, rows, closing.stream)
+
+    def _noted(self, closing: Closing) -> tuple[Words, Words, Flags]:
+        """The rows of keys that a promise closes, or closes from an earlier time on; from when on;
+        and which it is the first to close."""
+        self._closers.add(closing.stream)
         rows = self._keys.add(closing.words, closing.columns, self._binding.key_kinds)
         known = rows != FREE
         rows, at = rows[known], closing.at[known]
-        before = self._keys.at[closing.stream, rows]
-        np.minimum.at(self._keys.at[closing.stream], rows, at)
-        if self._forgets:
-            earlier = at < before
-            self._closings.add(at[earlier], rows[earlier], closing.stream)
+        closed = self._keys.at[closing.stream]
+        before = closed[rows]
+        earlier = at < before
+        rows, at, is_first = rows[earlier], at[earlier], before[earlier] == NEVER
+        np.minimum.at(closed, rows, at)
+        return rows, at, is_first
 
     def take(self, closing: Promise, passed: int) -> None:
         """Take a promise. One about many keys becomes one about those of live tuples now, and about
@@ -153,8 +163,8 @@ class Promises:
         return {stream: self._admitted(stream, each, passed) for stream, each in chunk.items()}
 
     def _admitted(self, stream: int, arrivals: Arrivals, passed: int) -> Arrivals:
-        if stream in self._query.marked:
-            return arrivals  # they must be there until all is verified
+        if stream in self._query.marked or not self._closers - {stream}:
+            return arrivals  # the marked must be there until all is verified
         rows = self._rows(self._binding, stream, arrivals)
         leaving = (rows != FREE) & self._needs_no(stream, rows, passed)
         if not leaving.any():
@@ -174,8 +184,13 @@ class Promises:
     def purged_by(self, chunk: Mapping[int, Arrivals], passed: int) -> Iterator[tuple[int, Words]]:
         """The tuples of each stream that go once a chunk has been worked through. passed: a time
         that nothing which comes after it is before."""
+        ended: list[tuple[int, Words, Words]] = []
         for stream in range(len(self._query.streams)):
-            self._close_all(self.derived.closings(stream, chunk.get(stream), passed))
+            for closing in self.derived.closings(stream, chunk.get(stream), passed):
+                if closing.is_single and self._forgets and self._closers <= {stream}:
+                    ended.append(self._closed_by_itself(closing, passed))
+                else:
+                    self.close(closing)
         if self.wide.below and self._forgets:
             live = sum(self._windows.live(stream) for stream in range(self._windows.streams))
             self._unswept += sum(map(len, chunk.values()))
@@ -189,7 +204,16 @@ class Promises:
         for stream, arrivals in chunk.items():
             if stream in self._query.marked:
                 yield from self._counted({stream: self._arrived(stream, arrivals, passed)})
-        yield from self._counted(self._settled(passed))
+        yield from self._counted(self._settled(passed, ended))
+
+    def _closed_by_itself(self, closing: Closing, passed: int) -> tuple[int, Words, Words]:
+        """Take promises of tuples that are the only ones of their keys, and are live: when the last
+        tuple of a key ends is known then. Returns the stream, and rows and ends of keys that are
+        closed now."""
+        rows, at, is_first = self._noted(closing)
+        now = is_first & (at <= passed)
+        self._closings.add(at[~now], rows[~now], closing.stream)
+        return closing.stream, rows[now], self._windows.ends(closing.stream, at[now])
 
     def _counted(self, going: Mapping[int, Words]) -> Iterator[tuple[int, Words]]:
         for stream, sequences in going.items():
@@ -203,14 +227,19 @@ class Promises:
         rows = np.unique(rows[rows != FREE])
         return self._live(stream, rows[self._needs_no(stream, rows, passed)])
 
-    def _settled(self, passed: int) -> dict[int, Words]:
+    def _settled(self, passed: int, ended: Sequence[tuple[int, Words, Words]]) -> dict[int, Words]:
         """Look at the keys whose time has come: which are closed now, and of which the last tuple
-        has left. Returns the tuples of each stream that go."""
+        has left. ended: of some, when it will. Returns the tuples of each stream that go."""
         going = [np.zeros(self._keys.count, np.bool_) for _ in self._query.streams]
         looked = np.zeros(self._keys.count, np.bool_)
         for stream, rows in _by_stream(*self._closings.due(passed)):
             looked[rows] = True
-            self._closed(stream, rows[~self._keys.dead[rows]], going, passed)
+            alive = rows[~self._keys.dead[rows]]
+            last = self._tuples.last_end(self._binding, stream, alive)
+            self._closed(stream, alive, last, going, passed)
+        for stream, rows, last in ended:
+            looked[rows] = True
+            self._closed(stream, rows, last, going, passed)
         for stream, rows in _by_stream(*self._ends.due(passed)):
             looked[rows] = True
             self._die(stream, rows[~self._keys.dead[rows]], going)
@@ -223,8 +252,10 @@ class Promises:
         self._forget(passed)
         return gone
 
-    def _closed(self, stream: int, rows: Words, going: Sequence[Flags], passed: int) -> None:
-        """A stream has closed these keys."""
+    def _closed(
+        self, stream: int, rows: Words, last: Words, going: Sequence[Flags], passed: int
+    ) -> None:
+        """A stream has closed these keys. last: when the last of its tuples of each ends."""
         closed = [at[rows] <= passed for at in self._keys.at]
         for other, go in enumerate(going):
             alone = np.ones(len(rows), np.bool_)
@@ -232,7 +263,6 @@ class Promises:
                 if each != other:
                     alone &= is_closed
             go[rows[alone]] = True
-        last = self._tuples.last_end(self._binding, stream, rows)
         is_over = (last < passed) | np.logical_and.reduce(closed)
         self._die(stream, rows[is_over], going)
         self._ends.add(last[~is_over] + 1, rows[~is_over], stream)
@@ -295,6 +325,7 @@ class Promises:
     def load(self, saved: Mapping[str, pa.Table]) -> None:
         """What was saved, of windows that have been filled."""
         self._keys.load(saved["keys"])
+        self._closers = set(np.flatnonzero((self._keys.at < NEVER).any(axis=1)).tolist())
         self.wide.load(saved, self._query.keys)
         self.told.load(saved["told"], saved["told counts"])
         self.discarded, self.purged = (
