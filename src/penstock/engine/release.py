@@ -80,8 +80,9 @@ def release(
     arrivals = Arrivals(ts, words, columns)
     keyless, alone, broken = 0, None, None
     if breaks is not None and len(ts):
-        heard = np.arange(len(ts)) if keyed is None else np.flatnonzero(keyed)
-        bad = heard[breaks(stream, arrivals.take(heard))]
+        heard = None if keyed is None or keyed.all() else np.flatnonzero(keyed)
+        bad = np.flatnonzero(breaks(stream, arrivals if heard is None else arrivals.take(heard)))
+        bad = bad if heard is None else heard[bad]
         if len(bad):
             broken = take_rows(batch, bad)
             good = np.delete(np.arange(len(ts)), bad)

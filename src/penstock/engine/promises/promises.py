@@ -138,7 +138,7 @@ class Promises:
         broken = self.derived.breaks(stream, arrivals, binding.exact)
         if self.wide:
             broken |= self.wide.broken(stream, arrivals, self._key(stream, arrivals))
-        if self._keys.count:
+        if stream in self._closers:
             rows = self._rows(binding, stream, arrivals)
             broken |= (rows != FREE) & (self._keys.at[stream, rows] <= arrivals.ts)
         return broken
