@@ -15,14 +15,22 @@ from typing import Any
 from penstock.errors import PlanError, QueryError
 from penstock.model.window import BoundWindow, Window, parse_window
 
-__all__ = ["ByStream", "Distinct", "Range", "by_pair", "by_stream", "distinct_values", "windows_of"]
+__all__ = [
+    "Allowed",
+    "ByStream",
+    "Distinct",
+    "by_pair",
+    "by_stream",
+    "distinct_values",
+    "windows_of",
+]
 
 ByStream = float | dict[str, float]
 Distinct = float | dict[str, float | dict[tuple[str, ...], float]]
 
 
 @dataclass(frozen=True)
-class Range:
+class Allowed:
     """Numbers that a field takes. what: one of them, in errors."""
 
     what: str
@@ -39,7 +47,7 @@ class Range:
         return float(value)
 
 
-def by_stream(value: Any, of: Range) -> ByStream:
+def by_stream(value: Any, of: Allowed) -> ByStream:
     """A number for all streams, or one for each."""
     if not isinstance(value, Mapping):
         return of.number(value)
@@ -49,7 +57,7 @@ def by_stream(value: Any, of: Range) -> ByStream:
     }
 
 
-def distinct_values(value: Any, of: Range) -> Distinct:
+def distinct_values(value: Any, of: Allowed) -> Distinct:
     """The same; a stream may also have a mapping, with a number for each of its columns."""
     if not isinstance(value, Mapping):
         return of.number(value)
@@ -61,7 +69,7 @@ def distinct_values(value: Any, of: Range) -> Distinct:
     }
 
 
-def _by_columns(value: Mapping[Any, Any], of: Range, name: str) -> dict[tuple[str, ...], float]:
+def _by_columns(value: Mapping[Any, Any], of: Allowed, name: str) -> dict[tuple[str, ...], float]:
     found = {}
     for columns, each in value.items():
         key = (columns,) if isinstance(columns, str) else columns
@@ -79,7 +87,7 @@ def _by_columns(value: Mapping[Any, Any], of: Range, name: str) -> dict[tuple[st
     return found
 
 
-def by_pair(value: Any, of: Range) -> float | dict[tuple[str, str], float]:
+def by_pair(value: Any, of: Allowed) -> float | dict[tuple[str, str], float]:
     """A number for all pairs of streams, or by the pair, whichever comes first in it."""
     if not isinstance(value, Mapping):
         return of.number(value)

@@ -19,7 +19,7 @@ from penstock.model.duration import Duration, duration_us
 from penstock.model.query import Query
 from penstock.model.window import FOREVER, Window
 from penstock.model.workload.fields import (
-    Range,
+    Allowed,
     by_pair,
     by_stream,
     distinct_values,
@@ -29,10 +29,10 @@ from penstock.model.workload.plain import plain_workload, unplain_fields
 
 __all__ = ["Workload", "path_columns"]
 
-_RATE: Final = Range("a rate, in tuples a second,", 0)
-_DISTINCT: Final = Range("a number of distinct values", 1)
-_SELECTIVITY: Final = Range("a selectivity", 0, 1)
-_ROW_BYTES: Final = Range("a number of bytes a row", 0)
+_RATE: Final = Allowed("a rate, in tuples a second,", 0)
+_DISTINCT: Final = Allowed("a number of distinct values", 1)
+_SELECTIVITY: Final = Allowed("a selectivity", 0, 1)
+_ROW_BYTES: Final = Allowed("a number of bytes a row", 0)
 _US: Final = 1e6
 
 
