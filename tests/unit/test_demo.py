@@ -520,6 +520,33 @@ def test_the_second_ctrl_c_ends_at_once() -> None:
             signal.raise_signal(signal.SIGINT)
 
 
+def test_the_demo_of_auctions_that_end() -> None:
+    result = run_demo("auctions", "--rows", 300_000, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    found = re.search(r"300,000 rows: ([\d,]+) auctions with bids have ended", result.stdout)
+    assert found
+    assert int(found[1].replace(",", "")) > 1_000
+    held = re.search(
+        r"at most ([\d,]+) tuples were live; by windows alone, ([\d,]+)", result.stdout
+    )
+    assert held
+    promised, by_window = (int(each.replace(",", "")) for each in held.groups())
+    assert promised < by_window
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_the_demo_of_auctions_of_few_rows(rows: int) -> None:
+    result = run_demo("auctions", "--rows", rows)
+    assert result.exit_code == 0, result.output
+    assert "0 auctions with bids have ended" in result.stdout
+
+
+def test_there_is_no_other_demo() -> None:
+    result = run_demo("orders")
+    assert result.exit_code == 2
+    assert "there is 'auctions'" in result.stderr
+
+
 @pytest.mark.parametrize("rows", [1, 2, 999])
 def test_the_embedded_demo_of_few_rows(rows: int) -> None:
     result = run_demo("--embedded", "--rows", rows)
