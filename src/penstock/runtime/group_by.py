@@ -9,9 +9,9 @@ Groups that are not over are kept as partial aggregates, one row for each.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +22,17 @@ from penstock.model.query import Query
 
 if TYPE_CHECKING:
     from penstock.runtime.join import Join
-    from penstock.window_join import WindowJoin
 
 __all__ = ["GroupedJoin", "Groups", "group_by"]
+
+
+class Startable(Protocol):
+    """A query that can be run: `WindowJoin`."""
+
+    @property
+    def start(self) -> Callable[..., Join]:
+        """Runs it in this process."""
+
 
 Columns = str | Sequence[str] | Mapping[str, str]
 
@@ -47,7 +55,7 @@ class Aggregate(NamedTuple):
 
 
 def group_by(
-    query: WindowJoin,
+    query: Startable,
     keys: str | Sequence[str],
     *,
     count: str | None = None,
@@ -93,7 +101,7 @@ def _named(function: str, given: Columns) -> Mapping[str, str]:
 class GroupedJoin:
     """A join and what is aggregated of its results."""
 
-    query: WindowJoin
+    query: Startable
     keys: tuple[str, ...]
     aggregates: tuple[Aggregate, ...]
 
