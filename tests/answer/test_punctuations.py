@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -564,3 +566,25 @@ def test_an_increasing_stream_lets_partners_go_that_it_has_left_behind() -> None
     assert join.metrics.streams["b"].broken == 0
     join.push(a=rows((50_000, 7)), b=rows((50_000, 9)))
     assert join.metrics.streams["a"].broken == 1
+
+
+def push_cost(closed: int) -> float:
+    """The least time of a push of one row, with so many closed keys whose tuples are live."""
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="1 hour").start()
+    ts = np.arange(closed)
+    join.push(a=pa.table({"ts": ts, "k": ts}), b=rows((closed, -1)))
+    pushes = [(rows((closed + n, closed + n)), rows((closed + n, n))) for n in range(150)]
+    times = []
+    for own, other in pushes:
+        begin = time.perf_counter()
+        join.push(a=own, b=other)
+        times.append(time.perf_counter() - begin)
+    assert join.metrics.live == closed + 151
+    return sorted(times)[len(times) // 4]
+
+
+@pytest.mark.many_rows
+def test_a_push_does_not_go_through_all_closed_keys() -> None:
+    push_cost(1_000)
+    assert push_cost(400_000) < 3 * push_cost(1_000)
