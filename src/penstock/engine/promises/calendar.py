@@ -32,6 +32,10 @@ class Calendar:
         while len(self._runs) > 1 and self._runs[-2].shape[1] <= 2 * self._runs[-1].shape[1]:
             self._runs[-2:] = [_in_order(np.concatenate(self._runs[-2:], axis=1))]
 
+    def has_due(self, now: int) -> bool:
+        """Whether there is an entry up to a time."""
+        return any(run[0, 0] <= now for run in self._runs)
+
     def due(self, now: int) -> tuple[Words, Words]:
         """Take out the entries up to a time: their rows, and their streams."""
         taken, left = [], []

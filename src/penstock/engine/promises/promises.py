@@ -206,7 +206,8 @@ class Promises:
         for stream, arrivals in chunk.items():
             if stream in self._query.marked:
                 yield from self._counted({stream: self._arrived(stream, arrivals, passed)})
-        yield from self._counted(self._settled(passed, ended))
+        if ended or self._closings.has_due(passed) or self._ends.has_due(passed):
+            yield from self._counted(self._settled(passed, ended))
 
     def _closed_by_itself(self, closing: Closing, passed: int) -> tuple[int, Words, Words]:
         """Take promises of tuples that are the only ones of their keys, and are live: when the last
