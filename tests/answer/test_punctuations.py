@@ -462,6 +462,7 @@ def test_a_broken_promise_may_be_an_error() -> None:
         query.start(forget="never")
 
 
+@pytest.mark.many_rows
 def test_state_does_not_grow_with_the_keys_that_have_been() -> None:
     """Of a stream that promises each key once, over a window that never ends."""
     a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts", unique=True)
@@ -499,6 +500,7 @@ def test_promises_are_refused_on_spark() -> None:
         ps.WindowJoin([a, b], on="k", within="1 s").on_spark(a=None, b=None)
 
 
+@pytest.mark.many_rows
 @pytest.mark.parametrize("forget", ["both", "window"])
 @pytest.mark.parametrize("how", ["inner", "left"])
 def test_closed_keys_are_forgotten(how: str, forget: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -552,6 +554,7 @@ def test_ranges_that_overlap_become_one() -> None:
     assert len(promises.wide.closings) == 2
 
 
+@pytest.mark.many_rows
 def test_an_increasing_stream_lets_partners_go_that_it_has_left_behind() -> None:
     a, b = ps.Stream("a", time="ts", increasing=True), ps.Stream("b", time="ts")
     join = ps.WindowJoin([a, b], on="k", within="unbounded").start()
