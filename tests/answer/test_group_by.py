@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -168,3 +169,39 @@ def test_what_cannot_be_grouped() -> None:
     groups = ps.group_by(query(), "a_z", count="n").start()
     with pytest.raises(ps.SchemaError, match="no column 'a_z'"):
         groups.push(a=rows((1, 1, 0)), b=rows((1, 1, 5)))
+
+
+def test_many_groups_in_one_push() -> None:
+    streams = [ps.Stream(name, time="ts", unique=True) for name in "ab"]
+    groups = ps.group_by(ps.WindowJoin(streams, on="k", within="1 s"), "a_k", count="n").start()
+    table = pa.table({"ts": np.zeros(150_000, np.int64), "k": np.arange(150_000)})
+    later = rows((1, -1, 0)).drop_columns("v")
+    done = groups.push(a=table, b=table), groups.push(a=later, b=later)
+    assert sum(map(len, done)) == 150_001
+    assert groups.open_groups == 0
+
+
+def test_means_of_large_numbers() -> None:
+    groups = ps.group_by(query(), "a_k", mean="b_v").start()
+    large = 1_700_000_000_000_001
+    groups.push(a=rows((1, 1, 0)), b=rows(*((1, 1, large) for _ in range(6))))
+    assert groups.finish()["mean_b_v"].to_pylist() == [pytest.approx(large)]
+
+
+def test_a_stream_that_has_not_been_heard_of() -> None:
+    grouped = ps.group_by(query(unique=True), "a_k", max={"m": "b_v"})
+    groups = grouped.start()
+    assert len(groups.push(a=rows((1, 1, 0)))) == 0
+    assert len(groups.push(b=rows((2, 1, 7)))) == 0
+    assert groups.finish().to_pylist() == [{"a_k": 1, "m": 7}]
+    assert len(grouped.start().finish()) == 0
+
+
+def test_a_key_that_is_called_at() -> None:
+    streams = [ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")]
+    named = ps.WindowJoin(streams, on="at", within="10 us")
+    groups = ps.group_by(named, "a_at", count="n").start()
+    table = rows((1, 1, 0)).rename_columns(["ts", "at", "v"])
+    groups.push(a=table, b=table)
+    later = rows((50, 2, 0)).rename_columns(["ts", "at", "v"])
+    assert groups.push(a=later, b=later).to_pylist() == [{"a_at": 1, "n": 1}]

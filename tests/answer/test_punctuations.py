@@ -372,7 +372,7 @@ def test_a_pattern_that_is_not_about_the_key_is_counted() -> None:
     join.punctuate("a", k=ps.NOTHING)
     join.punctuate("a", k=None)
     assert join.metrics.streams["a"].punctuations == 3
-    assert join.metrics.streams["a"].unusable == 2
+    assert join.metrics.streams["a"].unusable == 3
     assert join.metrics.live == 2
 
 
@@ -383,6 +383,9 @@ def test_a_pattern_that_is_not_about_the_key_is_counted() -> None:
         ({"k": "x"}, "types of its key"),
         ({"k": ps.Range("x", "y")}, "types of its key"),
         ({"k": ps.OneOf(["x"])}, "types of its key"),
+        ({"k": 5.5}, "types of its key"),
+        ({"k": ps.Range(1.5, 3.5)}, "types of its key"),
+        ({"k": 1 << 70}, "types of its key"),
     ],
     ids=str,
 )
@@ -591,3 +594,77 @@ def push_cost(closed: int) -> float:
 def test_a_push_does_not_go_through_all_closed_keys() -> None:
     push_cost(1_000)
     assert push_cost(400_000) < 3 * push_cost(1_000)
+
+
+def test_punctuate_is_refused_beside_windows_of_rows() -> None:
+    streams = [ps.Stream("a", time="ts", window="2 rows"), ps.Stream("b", time="ts", window="1 s")]
+    join = ps.WindowJoin(streams, on="k").start()
+    join.push(a=rows((1, 1)), b=rows((1, 1)))
+    with pytest.raises(ps.InputError, match="count rows"):
+        join.punctuate("a", k=1)
+    with pytest.raises(ps.InputError, match="columns of the key"):
+        FOREVER.start().punctuate("a", [1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_time_that_never_comes(unit: str) -> None:
+    a, b = ps.Stream("a", time="ts", expires={"b": "x"}), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="1 s").start()
+    never = pa.array([2**63 - 1], pa.int64()).cast(pa.timestamp(unit))
+    join.push(a=rows((1, 1)).append_column("x", never), b=rows())
+    assert len(join.push(b=rows((2, 1), (3, 1)))) == 2
+    assert join.metrics.streams["b"].broken == 0
+
+
+@pytest.mark.parametrize("promise", ["increasing", "clustered"])
+@pytest.mark.parametrize("one_batch", [True, False])
+def test_tuples_of_one_time_have_no_order(promise: str, one_batch: bool) -> None:
+    a, b = ps.Stream("a", time="ts", **{promise: True}), ps.Stream("b", time="ts")
+    parts = [[(10, 3), (10, 2)], [(11, 3)], [(12, 3)], [(13, 4)], [(14, 4)]]
+    for order in (1, -1):
+        join = ps.WindowJoin([a, b], on="k", within="1 s").start()
+        rest = [each for part in parts[1:] for each in part]
+        batches = [[*parts[0][::order], *rest]] if one_batch else parts
+        for part in batches:
+            join.push(a=rows(*part), b=rows((part[-1][0], 9)))
+        assert join.metrics.streams["a"].broken == 0
+        join.push(a=rows((15, 3)), b=rows((15, 9)))
+        assert join.metrics.streams["a"].broken == 1
+
+
+def test_keys_of_different_types_under_ranges() -> None:
+    small = pa.table({"ts": pa.array([1], pa.int64()), "k": pa.array([7], pa.int8())})
+    join = FOREVER.start()
+    join.push(a=rows((1, 7), (1, 400)), b=small)
+    join.punctuate("a", k=ps.Range(0, 1000), at=1)
+    assert join.metrics.streams["b"].live == 0
+    join.punctuate("b", k=100, at=1)
+    restored = FOREVER.restore(join.snapshot())
+    for each in (join, restored):
+        assert sorted(each.punctuations()["k"].to_pylist()) == [100]
+        each.push(b=small.set_column(0, "ts", pa.array([2])))
+        assert each.metrics.streams["b"].broken == 0
+
+
+@pytest.mark.many_rows
+def test_keys_that_are_closed_far_ahead_are_forgotten() -> None:
+    a, b = ps.Stream("a", time="ts", expires={"b": "x"}), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="10 us").start()
+    sizes = []
+    for begin in range(0, 30_000, 1_000):
+        own = rows(*((begin + n, begin + n) for n in range(1_000)))
+        own = own.append_column("x", pa.array([10**12] * 1_000, pa.int64()))
+        join.push(a=own, b=rows((begin + 999, -1)))
+        sizes.append(join.metrics.bytes)
+    assert sizes[-1] <= 2 * sizes[4]
+
+
+@pytest.mark.many_rows
+def test_limits_in_bytes_count_what_is_known_of_promises() -> None:
+    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
+    query = ps.WindowJoin([a, b], on="k", within="1 hour")
+    join = query.start(limits=ps.Limits(memory="400 KiB", shed="oldest"))
+    for begin in range(0, 20_000, 1_000):
+        table = rows(*((begin + n, begin + n) for n in range(1_000)))
+        join.push(a=table, b=rows((begin + 999, -1)))
+    assert join.metrics.bytes <= 1.3 * 400 * 1024

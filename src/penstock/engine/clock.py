@@ -36,6 +36,7 @@ class Clock:
         self._heard = [now()] * len(query.streams)
         self.watermarks = [BEGINNING] * len(query.streams)
         self.watermark = BEGINNING
+        self._brought = [BEGINNING] * len(query.streams)
 
     def now(self) -> int:
         """The join's watermark at this moment, streams that fell silent left out."""
@@ -59,6 +60,7 @@ class Clock:
         time far ahead nor one far behind can move.
         """
         cap = self._max_jumps[stream]
+        self._brought[stream] = max(self._brought[stream], latest)
         if cap is None:
             return latest, 0
         is_first = self.watermarks[stream] == BEGINNING
@@ -77,9 +79,12 @@ class Clock:
         return last_before + cap, len(ahead) - first
 
     def greatest(self, stream: int) -> int:
-        """The greatest time that a stream has brought, as far as it moves its watermark."""
+        """The greatest time that a stream has brought."""
         watermark = self.watermarks[stream]
-        return watermark if watermark == BEGINNING else watermark + self._lateness[stream]
+        if watermark == BEGINNING:
+            return self._brought[stream]
+        # What it brought before a restart moved its watermark.
+        return max(self._brought[stream], watermark + self._lateness[stream])
 
     def after(self, newest: Mapping[int, int], before: int) -> tuple[list[int], int]:
         """The streams' and the join's watermark once tuples up to `newest` are in.

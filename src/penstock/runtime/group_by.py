@@ -118,6 +118,8 @@ class Groups:
         self._grouped = grouped
         self._open: pa.Table | None = None
         self._closing = _key_columns(join.query, grouped.keys)
+        if self._closing is not None and not join.query.counts:
+            join.driver.promised().told.keeps_all = True  # they are asked for with every push
 
     def push(self, batches: Mapping[str, Any] | None = None, /, **streams: Any) -> pa.Table:
         """Feed one batch; return the groups that are over."""
@@ -135,8 +137,7 @@ class Groups:
         """End all streams; return the rest of the groups."""
         self._add(self.join.finish())
         rest, self._open = self._open, None
-        assert rest is not None, "even without rows there are columns"
-        return self._shown(rest)
+        return pa.table({}) if rest is None else self._shown(rest)
 
     @property
     def open_groups(self) -> int:
@@ -145,17 +146,20 @@ class Groups:
 
     def _over(self, results: pa.Table) -> pa.Table:
         self._add(results)
-        assert self._open is not None, "even without rows there are columns"
+        if self._open is None:
+            return pa.table({})  # the columns are not known yet
         told = self.join.punctuations()
         if self._closing is None or not len(told) or not len(self._open):
             return self._shown(self._open.slice(0, 0))
-        over = _are_among(self._open.select(self._closing), told.drop_columns("at"))
-        done = self._open.filter(pa.array(over))
+        over = _are_among(self._open.select(self._closing), told.columns[:-1])
+        done = self._shown(self._open.filter(pa.array(over)))
         self._open = self._open.filter(pa.array(~over))
-        return self._shown(done)
+        return done
 
     def _add(self, results: pa.Table) -> None:
         """Take results into their groups."""
+        if not len(results) and not self._is_known(results):
+            return  # a stream has not been heard of
         parts = self._partial(results)
         if self._open is None or not len(self._open):
             self._open = parts
@@ -165,11 +169,19 @@ class Groups:
             ways = [way for each in self._grouped.aggregates for _, way in _PARTS[each.function]]
             self._open = self._aggregated(both, ways)
 
+    def _is_known(self, results: pa.Table) -> bool:
+        return all(name in results.column_names for name in self._needed)
+
+    @property
+    def _needed(self) -> list[str]:
+        columns = [each.column for each in self._grouped.aggregates]
+        return [*self._grouped.keys, *(name for name in columns if name is not None)]
+
     def _partial(self, results: pa.Table) -> pa.Table:
         columns: dict[str, Any] = {}
         ways: list[str] = []
-        for name in (*self._grouped.keys, *(a.column for a in self._grouped.aggregates)):
-            if name is not None and name not in results.column_names:
+        for name in self._needed:
+            if name not in results.column_names:
                 raise SchemaError(
                     f"the join gives out no column {name!r} to group by or aggregate; its columns "
                     f"are {results.column_names}"
@@ -199,7 +211,8 @@ class Groups:
         for each in self._grouped.aggregates:
             value = parts[f"part {number}"]
             if each.function == "mean":
-                value = pc.divide(value.cast(pa.float64()), parts[f"part {number + 1}"])
+                total = value.cast(pa.float64(), safe=False)
+                value = pc.divide(total, parts[f"part {number + 1}"])
             columns[each.name] = value
             number += len(_PARTS[each.function])
         return pa.table(columns)
@@ -207,7 +220,9 @@ class Groups:
 
 def _key_columns(query: Query, keys: Sequence[str]) -> list[str] | None:
     """The columns to group by that hold the key of the join; None if they do not hold all of it."""
-    shown = {(stream, column): name for name, stream, column in query.selected or ()}
+    shown = {
+        (stream, column): name for name, stream, column in query.selected or () if name in keys
+    }
     found = []
     for columns in zip(*query.keys, strict=True):
         held = []
@@ -222,16 +237,19 @@ def _key_columns(query: Query, keys: Sequence[str]) -> list[str] | None:
     return found or None
 
 
-def _are_among(rows: pa.Table, wanted: pa.Table) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows are in another table, whose columns are the same in another type or name."""
+def _are_among(
+    rows: pa.Table, wanted: Sequence[pa.ChunkedArray]
+) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which rows are among others, that are given by columns of a type which holds all of them."""
     among = np.zeros(len(rows), np.bool_)
-    numbered = rows.append_column(" row", pa.array(np.arange(len(rows))))
-    alike = [column.cast(rows.schema.field(at).type) for at, column in enumerate(wanted.columns)]
-    matched = numbered.join(
-        pa.table(dict(zip(rows.column_names, alike, strict=True))),
-        keys=rows.column_names,
+    names = [str(at) for at in range(len(wanted))]
+    alike = [column.cast(want.type) for column, want in zip(rows.columns, wanted, strict=True)]
+    numbered = {**dict(zip(names, alike, strict=True)), "row": pa.array(np.arange(len(rows)))}
+    matched = pa.table(numbered).join(
+        pa.table(dict(zip(names, wanted, strict=True))),
+        keys=names,
         join_type="left semi",
         use_threads=False,
     )
-    among[matched[" row"].to_numpy()] = True
+    among[matched["row"].to_numpy()] = True
     return among

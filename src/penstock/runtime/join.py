@@ -19,7 +19,7 @@ from penstock.engine.arrivals import Intake
 from penstock.engine.clock import Clock
 from penstock.engine.engine import Engine
 from penstock.engine.intake import take_in, warn_of_unit
-from penstock.engine.promises.marked_rows import closing_of
+from penstock.engine.promises.marked_rows import closings_of
 from penstock.engine.release import Released
 from penstock.engine.residual import bound
 from penstock.errors import InputError, SchemaError, StateError
@@ -41,7 +41,7 @@ from penstock.runtime.moment import microseconds
 from penstock.runtime.new_limits import changed_limits
 from penstock.runtime.observed import Recent, observed_workload
 from penstock.runtime.one_call import one_at_a_time
-from penstock.runtime.promised import check_kept, propagated_table
+from penstock.runtime.promised import check_kept, promised_key, propagated_table
 from penstock.runtime.why.why import Why, explain_tuples
 from penstock.windows.payload.storage import check_keepable
 
@@ -163,6 +163,7 @@ class Join:
         after = self.clock.after(newest, watermark)
         results = self.engine.take(released, after[1])
         self.clock.settle(after, newest)
+        self._count_late()
         return results
 
     def _whole(self, work: Callable[[], _Brought]) -> _Brought:
@@ -195,20 +196,16 @@ class Join:
         """Promise that `stream` brings no more tuples of a key with a time of `at` or later; return
         the results that this brings out, in outer joins.
 
-        The key is given by keywords, or by one mapping for names that are no keywords: a value,
-        `OneOf` or `Range` for a column; one that is left out means any value. at: the greatest time
-        that the stream has brought, when not given. A promise that is not about the key is counted
-        as unusable.
+        key: in keywords, or one mapping: a value, `OneOf` or `Range` for each column; one that is
+        left out means any value. at: the greatest time that the stream has brought, when not given.
         """
         self._must_be_open("punctuate")
         number = self._number(stream)
-        given = self._by_stream("punctuate", key, columns)
+        given = promised_key(self.query, key, columns)
         moment = self.clock.greatest(number) if at is None else microseconds(at)
-        closing = closing_of(self.driver.binding, number, given, moment)
+        closings = closings_of(self.driver.binding, number, given, moment)
         self.counts[number].punctuations += 1
-        if closing is None:
-            self.counts[number].unusable += 1
-        closings = [] if closing is None else [closing]
+        self.counts[number].unusable += not closings
         return self._whole(lambda: self.engine.pass_time(self.clock.watermark, closings))
 
     @one_at_a_time
@@ -220,7 +217,9 @@ class Join:
     @one_at_a_time
     def broken(self) -> dict[str, pa.Table]:
         """The tuples of each stream that it had promised not to bring, since the last call."""
-        return self._drained(self.broken_rows)
+        drained = self._drained(self.broken_rows)
+        self._count_late()
+        return drained
 
     @one_at_a_time
     def resize(self, stream: str, window: Window | str | timedelta) -> pa.Table:
@@ -290,8 +289,9 @@ class Join:
         return None if room is None else room // len(self.late_rows)
 
     def _count_late(self) -> None:
-        beside = [*self.late_rows, *self.broken_rows]
-        self.driver.shedder.bytes_beside = sum(rows.nbytes for rows in beside)
+        beside = sum(rows.nbytes for rows in (*self.late_rows, *self.broken_rows))
+        promises = self.driver.promises
+        self.driver.shedder.bytes_beside = beside + (promises.nbytes if promises else 0)
 
     @one_at_a_time
     def late(self) -> dict[str, pa.Table]:

@@ -20,6 +20,7 @@ from penstock.engine.promises.closed_keys import are_repeated
 from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
+from penstock.kernels.sentinels import END_OF_TIME
 from penstock.model.query import Query
 
 __all__ = ["Derived", "microseconds"]
@@ -77,13 +78,22 @@ class Derived:
         return again
 
     def _come_back(self, stream: int, line: Arrivals, exact: bool) -> Flags:
-        """Which tuples have the key of one before them, with another key in between."""
+        """Which tuples have the key of one before them, and none of it at a time in between.
+
+        Tuples of one time have no order: they stand in all clusters of that time.
+        """
         again = self._are_like_first(stream, line, exact)
-        words = line.keys
-        run = np.cumsum(np.diff(words, prepend=words[:1]) != 0)
-        _, first, which = np.unique(words, return_index=True, return_inverse=True)
-        later: Flags = again & (run != run[first][which])
-        return later
+        words, times = line.keys, _numbered(line.ts)
+        order = np.lexsort((times, words))
+        same = words[order][1:] == words[order][:-1]
+        gaps = np.concatenate([[0], same & (np.diff(times[order]) > 1)])
+        begins = np.concatenate([[True], ~same])
+        # Since the first of its key, how many gaps there have been.
+        since = np.cumsum(gaps)
+        of_first = np.maximum.accumulate(np.where(begins, np.arange(len(words)), 0))
+        broken = np.zeros(len(words), np.bool_)
+        broken[order] = since > since[of_first]
+        return again & broken
 
     def closings(self, stream: int, arrivals: Arrivals | None, passed: int) -> Iterator[Closing]:
         """What is promised once these have arrived. passed: a time that nothing which comes after
@@ -112,16 +122,38 @@ class Derived:
             return
         line = Arrivals.concatenated(parts).in_time_order()
         stop = int(np.searchsorted(line.ts, passed))
-        ended = np.flatnonzero(line.keys[1:stop] != line.keys[: max(stop - 1, 0)])
+        ended, at = _last_of_clusters(line.ts[:stop], line.keys[:stop])
         columns = [line.columns[name].take(pa.array(ended)) for name in self._key(stream)]
-        yield Closing(stream, line.keys[ended], columns, line.ts[ended + 1])
+        yield Closing(stream, line.keys[ended], columns, at)
         if self._query.streams[stream].increasing and stop:
             greatest = int(np.argmax(line.keys[:stop]))
             self._wide.reach(stream, int(line.keys[greatest]), int(line.ts[greatest]))
-        self.line[stream] = line.take(np.arange(max(stop - 1, 0), len(line)))
+        # All of the last time: which of their keys go on is not known yet.
+        begin = int(np.searchsorted(line.ts, line.ts[stop - 1])) if stop else 0
+        self.line[stream] = line.take(np.arange(begin, len(line)))
 
     def _key(self, stream: int) -> Sequence[str]:
         return self._query.keys[stream]
+
+
+def _numbered(ts: Words) -> Words:
+    """Times in order as numbers: equal ones have one, those after them the next."""
+    return np.cumsum(np.diff(ts, prepend=ts[:1]) != 0)
+
+
+def _last_of_clusters(ts: Words, words: Words) -> tuple[Words, Words]:
+    """Tuples in order of time after which no other of their key comes at the next time there is,
+    and that time."""
+    if not len(ts):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    times = _numbered(ts)
+    order = np.lexsort((times, words))
+    goes_on = np.zeros(len(ts), np.bool_)
+    goes_on[:-1] = (words[order][1:] == words[order][:-1]) & (np.diff(times[order]) <= 1)
+    last = order[~goes_on]
+    last = np.sort(last[times[last] < times[-1]])
+    first_at = np.searchsorted(times, np.arange(times[-1] + 1))
+    return last, ts[first_at[times[last] + 1]]
 
 
 def _go_back(line: Arrivals) -> Flags:
@@ -145,5 +177,6 @@ def microseconds(column: Any) -> tuple[Words, Flags]:
     plain = column.view(pa.int64()) if pt.is_timestamp(column.type) else column
     values = plain.fill_null(0).to_numpy()
     if unit == "ns":
-        return -(-values // 1_000), there  # from no earlier on than it says
-    return values * _PER_UNIT_US[unit], there
+        return values // 1_000 + (values % 1_000 > 0), there  # from no earlier on than it says
+    per_unit = _PER_UNIT_US[unit]
+    return np.clip(values, -END_OF_TIME // per_unit, END_OF_TIME // per_unit) * per_unit, there

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +14,12 @@ from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.wide import WideClosing
 from penstock.errors import InputError
 from penstock.model.binding import Binding
-from penstock.model.punctuation import Pattern
+from penstock.model.keys import value_type
+from penstock.model.punctuation import OneOf, Pattern, Range
 from penstock.windows.key_words import key_words
 from penstock.windows.payload.storage import as_kept, take_rows
 
-__all__ = ["Marked", "closing_of", "split"]
+__all__ = ["Marked", "closings_of", "split"]
 
 
 class Marked(NamedTuple):
@@ -50,10 +52,10 @@ def split(binding: Binding, stream: int, intake: Intake) -> Marked:
     return Marked(tuples, closing, len(rows), int(len(rows) - present.sum()))
 
 
-def closing_of(
+def closings_of(
     binding: Binding, stream: int, given: Mapping[str, Any], at: int
-) -> Closing | WideClosing | None:
-    """What a punctuation of these columns closes; None if it says nothing about a key."""
+) -> list[Closing | WideClosing]:
+    """What a punctuation of these columns closes; nothing if it says nothing about a key."""
     name, schema = binding.query.names[stream], binding.schemas[stream]
     if schema is None:
         raise InputError(
@@ -66,26 +68,47 @@ def closing_of(
             f"stream {name!r} has no columns {unknown}; its columns are {schema.names}"
         )
     key = binding.query.keys[stream]
-    if any(column not in key for column in given):
-        return None
-    pattern = Pattern(key, given)
-    if pattern.is_empty:
-        return None
+    if any(column not in key for column in given) or Pattern(key, given).is_empty:
+        return []
+    types = {column: value_type(schema.field(column).type) for column in key}
     try:
+        fitted = {column: _fitted(value, types[column]) for column, value in given.items()}
+        pattern = Pattern(key, fitted)
         if not pattern.is_of_keys:
-            closing = WideClosing(stream, pattern, at)
-            closing.matches([as_kept(pa.nulls(1, schema.field(column).type)) for column in key])
-            return closing
-        fields = pa.schema([schema.field(column) for column in key])
-        table = pa.Table.from_pylist(pattern.keys(), fields)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise _unfit(binding, stream, error) from error
-    except (TypeError, OverflowError) as error:
+            return [WideClosing(stream, pattern, at)]
+        table = pa.Table.from_pylist(pattern.keys(), pa.schema(types))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise _unfit(binding, stream, error) from error
     columns = [as_kept(table.column(column).combine_chunks()) for column in key]
     words, present = key_words(columns, binding.key_kinds, len(table))
     named = Closing(stream, words, columns, np.full(len(words), at))
-    return named if present is None else named.taken(np.flatnonzero(present))
+    named = named if present is None else named.taken(np.flatnonzero(present))
+    return [named] if len(named.words) else []
+
+
+def _fitted(wanted: Any, kind: pa.DataType) -> Any:
+    """What a pattern says of a column, in values that the column may have."""
+    if isinstance(wanted, Range):
+        return Range(*(None if each is None else _exactly(each, kind) for each in _ends(wanted)))
+    if isinstance(wanted, OneOf):
+        return OneOf([_exactly(each, kind) for each in wanted.values])
+    return None if wanted is None else _exactly(wanted, kind)
+
+
+def _ends(wanted: Range) -> tuple[Any, Any]:
+    return wanted.low, wanted.high
+
+
+def _exactly(value: Any, kind: pa.DataType) -> Any:
+    """A value as it is in a column; refused if it is another one there."""
+    found = pa.scalar(value, kind).as_py()
+    if isinstance(value, datetime) and isinstance(found, datetime) and value.tzinfo is None:
+        same = found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    else:
+        same = found
+    if same != value:
+        raise ValueError(f"{value!r} would be {found!r} there")
+    return found
 
 
 def _unfit(binding: Binding, stream: int, error: Exception) -> InputError:

@@ -40,7 +40,7 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.keys import value_type
 from penstock.windows.key_words import key_words
-from penstock.windows.payload.storage import as_kept, kept_type
+from penstock.windows.payload.storage import as_kept
 from penstock.windows.windows import Windows
 
 __all__ = ["Promise", "Promises"]
@@ -119,12 +119,12 @@ class Promises:
 
     def _sweep(self) -> None:
         """Look through all windows for keys that wide promises are about."""
-        self._unswept = 0
+        self._unswept, kinds = 0, self._binding.key_kinds
         for stream, payload in enumerate(self._windows.payloads[: self._windows.streams]):
             live = self._windows.live_sequences(stream)
             if payload is not None and len(live):
                 key = [as_kept(payload.take(name, live)) for name in self._query.keys[stream]]
-                self._close_all(self.wide.of_keys(self._windows.keys(stream), key))
+                self._close_all(self.wide.of_keys(self._windows.keys(stream), key, kinds))
 
     def _close_all(self, closings: Iterable[Closing]) -> None:
         for closing in closings:
@@ -139,7 +139,8 @@ class Promises:
         """Which arrivals of a batch, in any order, their stream had promised not to bring."""
         broken = self.derived.breaks(stream, arrivals, binding.exact)
         if self.wide:
-            broken |= self.wide.broken(stream, arrivals, self._key(stream, arrivals))
+            key = self._key(stream, arrivals)
+            broken |= self.wide.broken(stream, arrivals, key, binding.key_kinds)
         if stream in self._closers:
             rows = self._rows(binding, stream, arrivals)
             broken |= (rows != FREE) & (self._keys.at[stream, rows] <= arrivals.ts)
@@ -159,7 +160,8 @@ class Promises:
         if not self._forgets:
             return chunk
         for stream, each in chunk.items() if self.wide else ():
-            self._close_all(self.wide.of_keys(each.keys, self._key(stream, each)))
+            key, kinds = self._key(stream, each), self._binding.key_kinds
+            self._close_all(self.wide.of_keys(each.keys, key, kinds))
         if not self._keys.count:
             return chunk
         return {stream: self._admitted(stream, each, passed) for stream, each in chunk.items()}
@@ -208,11 +210,11 @@ class Promises:
                 yield from self._counted({stream: self._arrived(stream, arrivals, passed)})
         if ended or self._closings.has_due(passed) or self._ends.has_due(passed):
             yield from self._counted(self._settled(passed, ended))
+        self._forget(passed)
 
     def _closed_by_itself(self, closing: Closing, passed: int) -> tuple[int, Words, Words]:
-        """Take promises of tuples that are the only ones of their keys, and are live: when the last
-        tuple of a key ends is known then. Returns the stream, and rows and ends of keys that are
-        closed now."""
+        """Take promises of tuples that are the only ones of their keys, and live, whose ends are
+        known. Returns the stream, and rows and ends of keys that are closed now."""
         rows, at, is_first = self._noted(closing)
         now = is_first & (at <= passed)
         self._closings.add(at[~now], rows[~now], closing.stream)
@@ -247,13 +249,11 @@ class Promises:
             looked.append(rows)
             self._die(stream, rows[~self._keys.dead[rows]], going)
         self._propagate(self._distinct(looked), passed)
-        gone = {
+        return {
             stream: self._live(stream, self._distinct(rows))
             for stream, rows in enumerate(going)
             if any(map(len, rows))
         }
-        self._forget(passed)
-        return gone
 
     def _by_stream(self, rows: Words, streams: Words) -> Iterator[tuple[int, Words]]:
         """Entries of a calendar by stream, each row once."""
@@ -329,10 +329,10 @@ class Promises:
 
     def save(self) -> dict[str, pa.Table]:
         """Everything in it."""
-        types = [pa.null()] * len(self._query.keys[0])
-        for key, schema in zip(self._query.keys, self._binding.schemas, strict=True):
-            if schema is not None:
-                types = [kept_type(value_type(schema.field(name).type)) for name in key]
+        types = [
+            None if schema is None else [value_type(schema.field(name).type) for name in key]
+            for key, schema in zip(self._query.keys, self._binding.schemas, strict=True)
+        ]
         counts = {"discarded": self.discarded, "purged": self.purged}
         return {
             "keys": self._keys.table(),

@@ -24,9 +24,11 @@ class Propagated(NamedTuple):
 
 
 class Told:
-    """count: how many there have been. forgotten: those that nobody asked for in time."""
+    """count: how many there have been. forgotten: those that nobody asked for in time. keeps_all:
+    none is forgotten."""
 
     def __init__(self) -> None:
+        self.keeps_all = False
         self.count = 0
         self.forgotten = 0
         self._waiting: list[Propagated] = []
@@ -37,7 +39,7 @@ class Told:
         self.count += len(keys.at)
         self._unasked += len(keys.at)
         self._waiting.append(keys)
-        while self._unasked - len(self._waiting[0].at) > _KEPT:
+        while not self.keeps_all and self._unasked - len(self._waiting[0].at) > _KEPT:
             oldest = self._waiting.pop(0)
             self._unasked -= len(oldest.at)
             self.forgotten += len(oldest.at)

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.promises.closing import Closing
 from penstock.kernels.arena import Flags, Words
+from penstock.model.keys import KeyKind
 from penstock.model.punctuation import OneOf, Pattern, Range
+from penstock.windows.key_words import as_kind
 
 __all__ = ["Wide", "WideClosing"]
 
@@ -31,14 +34,22 @@ class WideClosing:
     pattern: Pattern
     at: int
 
-    def matches(self, key: Sequence[pa.Array]) -> Flags:
-        """Which keys, by column, are of the pattern."""
+    def matches(self, key: Sequence[pa.Array], kinds: Sequence[KeyKind]) -> Flags:
+        """Which keys of any stream, by column, are of the pattern."""
         matching = np.ones(len(key[0]), np.bool_)
-        for name, column in zip(self.pattern.columns, key, strict=True):
+        for name, column, kind in zip(self.pattern.columns, key, kinds, strict=True):
             if name in self.pattern.values:
-                each = _matches(self.pattern.values[name], column)
+                each = _matches(self.pattern.values[name], _comparable(column, kind))
                 matching &= each.fill_null(False).to_numpy(zero_copy_only=False)
         return matching
+
+
+def _comparable(column: pa.Array, kind: KeyKind) -> pa.Array:
+    """A key column in a type that holds the values of all streams."""
+    column = as_kind(column, kind)
+    if pt.is_timestamp(column.type) and column.type.unit != "ns":
+        return column.cast(pa.timestamp("us", column.type.tz))
+    return column
 
 
 def _matches(wanted: Any, column: pa.Array) -> Any:
@@ -83,7 +94,9 @@ class Wide:
         if stream not in self.below or word > self.below[stream][0]:
             self.below[stream] = word, at
 
-    def broken(self, stream: int, arrivals: Arrivals, key: Sequence[pa.Array]) -> Flags:
+    def broken(
+        self, stream: int, arrivals: Arrivals, key: Sequence[pa.Array], kinds: Sequence[KeyKind]
+    ) -> Flags:
         """Which arrivals their stream had promised not to bring."""
         broken = np.zeros(len(arrivals), np.bool_)
         if stream in self.below:
@@ -91,18 +104,20 @@ class Wide:
             broken |= (arrivals.keys < word) & (arrivals.ts >= at)
         for closing in self.closings:
             if closing.stream == stream:
-                broken |= closing.matches(key) & (arrivals.ts >= closing.at)
+                broken |= closing.matches(key, kinds) & (arrivals.ts >= closing.at)
         return broken
 
-    def of_keys(self, words: Words, key: Sequence[pa.Array]) -> Iterator[Closing]:
+    def of_keys(
+        self, words: Words, key: Sequence[pa.Array], kinds: Sequence[KeyKind]
+    ) -> Iterator[Closing]:
         """What is promised about these keys."""
         for stream, (word, at) in self.below.items():
             yield _closing(stream, words, key, words < word, at)
         for closing in self.closings:
-            yield _closing(closing.stream, words, key, closing.matches(key), closing.at)
+            yield _closing(closing.stream, words, key, closing.matches(key, kinds), closing.at)
 
-    def save(self, types: Sequence[pa.DataType]) -> Mapping[str, pa.Table]:
-        """Everything in it, in tables. types: of the columns of the key."""
+    def save(self, types: Sequence[Sequence[pa.DataType] | None]) -> Mapping[str, pa.Table]:
+        """Everything in it, in tables. types: of the columns of each stream's key."""
         below = [(stream, *reached) for stream, reached in self.below.items()]
         tables = {
             "below": pa.table(
@@ -114,7 +129,9 @@ class Wide:
         }
         for number, closing in enumerate(self.closings):
             columns: dict[str, Any] = {"stream": [closing.stream], "at": [closing.at]}
-            for at, (name, kind) in enumerate(zip(closing.pattern.columns, types, strict=True)):
+            of_stream = types[closing.stream]
+            assert of_stream is not None, "a stream that promises is known"
+            for at, (name, kind) in enumerate(zip(closing.pattern.columns, of_stream, strict=True)):
                 what, values = _plain(closing.pattern.values, name)
                 columns[f"what {at}"] = [what]
                 columns[f"values {at}"] = pa.array([values], pa.list_(kind))
@@ -152,12 +169,17 @@ def _together(one: Pattern, other: Pattern) -> dict[str, Any] | None:
         return None
     lows, highs = (first.low, second.low), (first.high, second.high)
     if not all(
-        low is None or high is None or low <= high
+        low is None or high is None or low <= high or _follow(high, low)
         for low, high in ((lows[0], highs[1]), (lows[1], highs[0]))
     ):
         return None
     low = None if None in lows else min(lows)
     return {name: Range(low, None if None in highs else max(highs))}
+
+
+def _follow(high: Any, low: Any) -> bool:
+    """Whether one range begins right behind another."""
+    return isinstance(high, int) and isinstance(low, int) and high + 1 == low
 
 
 def _plain(values: Mapping[str, Any], name: str) -> tuple[str, list[Any]]:
@@ -166,8 +188,10 @@ def _plain(values: Mapping[str, Any], name: str) -> tuple[str, list[Any]]:
     value = values[name]
     if isinstance(value, Range):
         return "range", [value.low, value.high]
-    return "values", list(value.values) if isinstance(value, OneOf) else [value]
+    return ("values", list(value.values)) if isinstance(value, OneOf) else ("value", [value])
 
 
 def _value(what: str, values: list[Any]) -> Any:
+    if what == "value":
+        return values[0]
     return Range(*values) if what == "range" else OneOf(values)
