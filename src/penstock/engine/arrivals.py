@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.kernels.arena import Flags, Words
 from penstock.windows.contents import by_contents
 
-__all__ = ["Arrivals", "Intake", "guests_of", "muted"]
+__all__ = ["Arrivals", "Intake", "guests_of", "muted", "of_one_type"]
 
 
 class Intake(NamedTuple):
@@ -142,3 +142,9 @@ def _joined(parts: Sequence[tuple[int, Flags | None]]) -> Flags:
     return np.concatenate(
         [np.zeros(rows, np.bool_) if flags is None else flags for rows, flags in parts]
     )
+
+
+def of_one_type(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same values, as all kernels are given them: numba would compile anew for what is
+    read-only or has gaps."""
+    return np.require(values, requirements=("C_CONTIGUOUS", "WRITEABLE"))

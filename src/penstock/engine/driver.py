@@ -24,7 +24,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals, guests_of, muted
+from penstock.engine.arrivals import Arrivals, guests_of, muted, of_one_type
 from penstock.engine.candidates import Candidates
 from penstock.engine.chunks import chunks
 from penstock.engine.lost import are_lost, count_lost
@@ -160,7 +160,7 @@ class Driver:
         for closing in closings:
             self.promised().take(closing, watermark)
         if self.promises is not None:
-            self.promises.end(present)
+            self.promises.take_expiries(present)
         self._purge({}, watermark, results)
         self._let_go(watermark, results)
         self._expire(watermark)
@@ -191,7 +191,7 @@ class Driver:
         self._reserve({stream: arrivals}, BEGINNING)
         done, first = 0, self.windows.head(stream)
         mute = _ALL_HEARD if arrivals.mute is None else arrivals.mute
-        ts, words, mute = map(_of_one_type, (arrivals.ts, arrivals.words, mute))
+        ts, words, mute = map(of_one_type, (arrivals.ts, arrivals.words, mute))
         while done < len(arrivals):
             done = refill(self.windows.state, stream, ts, words, mute, done)
             if done < len(arrivals):
@@ -339,11 +339,11 @@ class Driver:
             return held
         if len(query.given_out) > 1:
             for stream in query.marked:
-                matches.mark(self.windows.state, stream, _of_one_type(held.sequences(stream)))
+                matches.mark(self.windows.state, stream, of_one_type(held.sequences(stream)))
             return held
         (left,) = query.marked
         are_first = np.empty(len(held), np.bool_)
-        sequences = _of_one_type(held.sequences(left))
+        sequences = of_one_type(held.sequences(left))
         matches.first_matches(self.windows.state, left, sequences, self._bury, are_first)
         if self.promises is not None:
             self.promises.left_early(left, self.windows.words_of(left, 0, sequences[are_first]))
@@ -391,9 +391,3 @@ class Driver:
         for stream, payload in enumerate(self.windows.payloads):
             if payload is not None and payload.must_release:
                 payload.release(*self.windows.tail_and_head(stream))
-
-
-def _of_one_type(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The same values, as all kernels are given them: numba would compile anew for what is
-    read-only or has gaps."""
-    return np.require(values, requirements=("C_CONTIGUOUS", "WRITEABLE"))

@@ -22,7 +22,7 @@ from penstock.model.arrival_time import ARRIVAL, given_schema, timed_batch
 from penstock.model.arrow_table import arrow_table
 from penstock.model.binding import Binding
 from penstock.model.query import Query
-from penstock.model.time_unit import likely_unit
+from penstock.model.time_unit import PER_UNIT_US, likely_unit
 from penstock.windows.payload.storage import check_keepable, empty_array
 
 __all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in", "warn_of_unit"]
@@ -30,8 +30,6 @@ __all__ = ["MAX_TS", "MIN_TS", "as_table", "event_times", "fit", "take_in", "war
 # Years 1 to 9999, as Python's datetime and Spark have them, in microseconds.
 MIN_TS: Final = -62_135_596_800_000_000
 MAX_TS: Final = 253_402_300_799_999_999
-
-_PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def take_in(
@@ -164,7 +162,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
             )
         low, high = low // 1_000, high // 1_000
     else:
-        low, high = low * _PER_UNIT_US[unit], high * _PER_UNIT_US[unit]
+        low, high = low * PER_UNIT_US[unit], high * PER_UNIT_US[unit]
     if low < MIN_TS or high > MAX_TS:
         worst = low if low < MIN_TS else high
         raise TimestampError(
@@ -174,7 +172,7 @@ def event_times(query: Query, stream: int, batch: pa.RecordBatch) -> Intake:
     if unit == "ns":
         values = values // 1_000
     elif unit != "us":
-        values = values * _PER_UNIT_US[unit]
+        values = values * PER_UNIT_US[unit]
     return Intake(batch, values, low, high)
 
 

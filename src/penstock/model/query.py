@@ -104,7 +104,8 @@ class Query:
         )
         derived(self, "windows", windows)
         _check_key(self)
-        _check_promises(self)
+        for stream in self.streams:
+            stream.check_promises_in(self.names, keys[0], self.counts)
         _check_how(self.how, self.names)
         derived(self, "selected", _selected(self.names, self.select))
         _check_given_out(self)
@@ -235,34 +236,6 @@ def _check_key(query: Query) -> None:
             raise QueryError(
                 f"stream {name!r} has a window of {window}, and where= makes no columns of all "
                 "streams equal, so there is no key; count rows without 'per key', or give on="
-            )
-
-
-def _check_promises(query: Query) -> None:
-    for stream in query.streams:
-        if not stream.promised:
-            continue
-        if not query.keys[0]:
-            raise QueryError(
-                f"stream {stream.name!r} promises what it will not bring of a key, and where= "
-                "makes no columns of all streams equal; give on="
-            )
-        if query.counts:
-            raise QueryError(
-                f"stream {stream.name!r} promises what it will not bring, and a window counts rows "
-                "or arrivals, among which a tuple that is forgotten early would be missing; use "
-                "windows of time, or leave the promises out"
-            )
-        if stream.increasing and len(query.keys[0]) > 1:
-            raise QueryError(
-                f"stream {stream.name!r} is increasing, and its key has several columns, "
-                f"{_list(query.keys[0])}; give a key of one column, or leave increasing= out"
-            )
-        unknown = [name for name in stream.expires if name not in query.names]
-        if unknown:
-            raise QueryError(
-                f"expires= of stream {stream.name!r} names {_list(unknown)}, which are no streams; "
-                f"the streams are {_list(query.names)}"
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -103,6 +103,34 @@ class Stream:
             "expires": dict(self.expires),
         }
         return {name: value for name, value in given.items() if value}
+
+    def check_promises_in(self, names: Sequence[str], key: Sequence[str], counts: bool) -> None:
+        """Refuse promises that a join of these streams cannot use. counts: whether a window of it
+        counts rows or arrivals."""
+        if not self.promised:
+            return
+        if not key:
+            raise QueryError(
+                f"stream {self.name!r} promises what it will not bring of a key, and where= makes "
+                "no columns of all streams equal; give on="
+            )
+        if counts:
+            raise QueryError(
+                f"stream {self.name!r} promises what it will not bring, and a window counts rows "
+                "or arrivals, among which a tuple that is forgotten early would be missing; use "
+                "windows of time, or leave the promises out"
+            )
+        if self.increasing and len(key) > 1:
+            raise QueryError(
+                f"stream {self.name!r} is increasing, and its key has several columns, "
+                f"{list(key)}; give a key of one column, or leave increasing= out"
+            )
+        unknown = [name for name in self.expires if name not in names]
+        if unknown:
+            raise QueryError(
+                f"expires= of stream {self.name!r} names {unknown}, which are no streams; the "
+                f"streams are {list(names)}"
+            )
 
     def _check_promises(self) -> None:
         if self.punctuation is not None and (

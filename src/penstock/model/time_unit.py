@@ -1,10 +1,15 @@
-"""Integers as times are microseconds since 1970: which look as if they were not."""
+"""Units of time: those of Arrow in microseconds, and which integers look as if they were others.
+
+Integers as times are microseconds since 1970.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["likely_unit"]
+__all__ = ["PER_UNIT_US", "likely_unit"]
+
+PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 # Of the years 2001 to 2100, in seconds. As microseconds they are the first hour of 1970.
 _FIRST_SECOND: Final = 1_000_000_000

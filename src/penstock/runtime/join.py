@@ -163,7 +163,8 @@ class Join:
         after = self.clock.after(newest, watermark)
         results = self.engine.take(released, after[1])
         self.clock.settle(after, newest)
-        self._count_late()
+        if self.driver.promises:
+            self._count_late()
         return results
 
     def _whole(self, work: Callable[[], _Brought]) -> _Brought:
@@ -210,8 +211,7 @@ class Join:
 
     @one_at_a_time
     def punctuations(self) -> pa.Table:
-        """The keys of which no result comes any more, since the last call: the columns of the key,
-        as the first stream calls them, and `at`, from when on that was promised."""
+        """Keys of which no result comes any more, since the last call, and from when on."""
         return propagated_table(self)
 
     @one_at_a_time

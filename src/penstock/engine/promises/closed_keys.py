@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.engine.arrivals import of_one_type
 from penstock.kernels.arena import Flags, Words
 from penstock.kernels.punctuation.key_rows import FREE, add_rows, find_rows
 from penstock.model.keys import KeyKind
@@ -59,14 +60,14 @@ class ClosedKeys:
         """The rows of the keys that these words were given to first."""
         rows = np.full(len(words), FREE)
         if self.count:
-            find_rows(self._places, self._keys, _of_one_type(words), rows)
+            find_rows(self._places, self._keys, of_one_type(words), rows)
         return rows
 
     def add(self, words: Words, columns: Sequence[pa.Array], kinds: Sequence[KeyKind]) -> Words:
         """The same, where keys that have none get one."""
         self._reserve(len(words))
         rows, before = np.empty(len(words), np.int64), self.count
-        self.count = add_rows(self._places, self._keys, before, _of_one_type(words), rows)
+        self.count = add_rows(self._places, self._keys, before, of_one_type(words), rows)
         if self.count > before and not _is_word(kinds):
             # The first to ask for a row has its key: rows are given out in their order.
             new = np.flatnonzero(rows == np.maximum.accumulate(np.maximum(rows, before - 1)))
@@ -150,7 +151,7 @@ def are_repeated(words: Words) -> bool:
     """Whether some word stands there twice."""
     places = np.full(_PLACES * len(words) + 1, FREE, np.int32)
     keys, rows = np.empty_like(words), np.empty_like(words)
-    return add_rows(places, keys, 0, _of_one_type(words), rows) < len(words)
+    return add_rows(places, keys, 0, of_one_type(words), rows) < len(words)
 
 
 def _is_word(kinds: Sequence[KeyKind]) -> bool:
@@ -163,11 +164,6 @@ def _append(pieces: list[pa.Array], piece: pa.Array) -> None:
     pieces.append(piece)
     while len(pieces) > 1 and len(pieces[-2]) <= 2 * len(pieces[-1]):
         pieces[-2:] = [pa.concat_arrays(pieces[-2:])]
-
-
-def _of_one_type(words: Words) -> Words:
-    """The same, as kernels are given them: numba would compile anew for what is read-only."""
-    return np.require(words, requirements=("C_CONTIGUOUS", "WRITEABLE"))
 
 
 def _moved(flags: Flags, rows: Words, room: int) -> Flags:

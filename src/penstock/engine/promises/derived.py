@@ -8,7 +8,7 @@ it is taken.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,10 +22,9 @@ from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
 from penstock.kernels.sentinels import END_OF_TIME
 from penstock.model.query import Query
+from penstock.model.time_unit import PER_UNIT_US
 
-__all__ = ["Derived", "microseconds"]
-
-_PER_UNIT_US: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+__all__ = ["Derived"]
 
 
 class Derived:
@@ -109,7 +108,7 @@ class Derived:
         """What the arrivals of a batch promise about other streams, behind that batch."""
         columns = [arrivals.columns[name] for name in self._key(stream)]
         for name, column in self._query.streams[stream].expires.items():
-            at, there = microseconds(arrivals.columns[column])
+            at, there = _times_us(arrivals.columns[column])
             promise = Closing(self._query.position(name), arrivals.keys, columns, at)
             yield promise.taken(np.flatnonzero(there))
 
@@ -170,7 +169,7 @@ def _bare(arrivals: Arrivals, key: Sequence[str]) -> Arrivals:
     return Arrivals(arrivals.ts, arrivals.words[:1], columns)
 
 
-def microseconds(column: Any) -> tuple[Words, Flags]:
+def _times_us(column: Any) -> tuple[Words, Flags]:
     """Times in whole microseconds, and which are there."""
     there: Flags = column.is_valid().to_numpy(zero_copy_only=False)
     unit = column.type.unit if pt.is_timestamp(column.type) else "us"
@@ -178,5 +177,5 @@ def microseconds(column: Any) -> tuple[Words, Flags]:
     values = plain.fill_null(0).to_numpy()
     if unit == "ns":
         return values // 1_000 + (values % 1_000 > 0), there  # from no earlier on than it says
-    per_unit = _PER_UNIT_US[unit]
+    per_unit = PER_UNIT_US[unit]
     return np.clip(values, -END_OF_TIME // per_unit, END_OF_TIME // per_unit) * per_unit, there

@@ -89,14 +89,11 @@ def closings_of(
 def _fitted(wanted: Any, kind: pa.DataType) -> Any:
     """What a pattern says of a column, in values that the column may have."""
     if isinstance(wanted, Range):
-        return Range(*(None if each is None else _exactly(each, kind) for each in _ends(wanted)))
+        ends = (wanted.low, wanted.high)
+        return Range(*(None if each is None else _exactly(each, kind) for each in ends))
     if isinstance(wanted, OneOf):
         return OneOf([_exactly(each, kind) for each in wanted.values])
     return None if wanted is None else _exactly(wanted, kind)
-
-
-def _ends(wanted: Range) -> tuple[Any, Any]:
-    return wanted.low, wanted.high
 
 
 def _exactly(value: Any, kind: pa.DataType) -> Any:

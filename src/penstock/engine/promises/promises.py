@@ -130,8 +130,8 @@ class Promises:
         for closing in closings:
             self.close(closing)
 
-    def end(self, batch: Mapping[int, Arrivals]) -> None:
-        """Take what a batch promises that is over."""
+    def take_expiries(self, batch: Mapping[int, Arrivals]) -> None:
+        """Take what the tuples of a batch promise about other streams; the batch is over."""
         for stream, arrivals in batch.items():
             self._close_all(self.derived.expiries(stream, arrivals))
 
