@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import penstock as ps
-from penstock.kernels.budget.victims import KINDS
+from penstock.kernels.budget.kinds import KINDS
 from penstock.model.limits import POLICIES, parse_memory
 
 TWO = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]

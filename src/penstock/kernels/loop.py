@@ -44,7 +44,7 @@ from penstock.kernels import ring
 from penstock.kernels.arena import State, Words, has_budget, is_plain, record_at, word_at
 from penstock.kernels.budget import ages, hooks
 from penstock.kernels.budget.ghosts import charge
-from penstock.kernels.budget.victims import AGE
+from penstock.kernels.budget.kinds import AGE
 from penstock.kernels.index import indexes
 from penstock.kernels.index.bounds import LEAST, MISSING, bounds
 from penstock.kernels.jit import kernel

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from penstock.errors import PlanError
 from penstock.kernels import ring
 from penstock.kernels.arena import Words
+from penstock.kernels.budget.kinds import KINDS
 from penstock.kernels.budget.shed import level_anew, shed
-from penstock.kernels.budget.victims import KINDS
 from penstock.kernels.sentinels import BEGINNING, NO_LIMIT
 from penstock.model.binding import Binding
 from penstock.model.limits import BY_WORTH, Limits, Memory

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from penstock.kernels.arena import MATCHED, MET, State, has_budget, record_at
 from penstock.kernels.budget import ages, losses, queue
+from penstock.kernels.budget.kinds import AGE
 from penstock.kernels.budget.records import ENTRY_WORDS
-from penstock.kernels.budget.victims import AGE
 from penstock.kernels.budget.worth import first_level
 from penstock.kernels.jit import kernel
 

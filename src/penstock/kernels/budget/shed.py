@@ -12,8 +12,9 @@ from penstock.kernels import ring
 from penstock.kernels.arena import DEAD, MATCHED, MET, State, is_plain, record_at
 from penstock.kernels.budget import ages, queue
 from penstock.kernels.budget.ghosts import lay
+from penstock.kernels.budget.kinds import AGE
 from penstock.kernels.budget.serving import earn
-from penstock.kernels.budget.victims import AGE, victim
+from penstock.kernels.budget.victims import victim
 from penstock.kernels.budget.worth import level_now
 from penstock.kernels.index import indexes
 from penstock.kernels.jit import kernel

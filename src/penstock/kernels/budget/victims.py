@@ -15,11 +15,10 @@ too high when all are given their levels anew, from time to time.
 
 from __future__ import annotations
 
-from typing import Final
-
 from penstock.kernels import ring
 from penstock.kernels.arena import DEAD, State, record_at
 from penstock.kernels.budget import ages, queue
+from penstock.kernels.budget.kinds import AGE, EXPECTED_LIFE, OLDEST, PROB, RANDOM
 from penstock.kernels.budget.levels import worth_of
 from penstock.kernels.budget.records import LEVELS
 from penstock.kernels.budget.worth import level_now
@@ -28,19 +27,7 @@ from penstock.kernels.links import NOWHERE
 from penstock.kernels.sentinels import BEGINNING
 from penstock.kernels.stats.tables import draw
 
-__all__ = ["AGE", "KINDS", "victim"]
-
-RANDOM: Final = 0
-OLDEST: Final = 1
-PROB: Final = 2
-LIFE: Final = 3
-EXPECTED_LIFE: Final = 4
-AGE: Final = 5
-
-KINDS: Final = {
-    "random": RANDOM, "oldest": OLDEST, "prob": PROB, "life": LIFE,
-    "expected_life": EXPECTED_LIFE, "age": AGE,
-}  # fmt: skip
+__all__ = ["victim"]
 
 
 @kernel
