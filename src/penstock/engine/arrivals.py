@@ -147,4 +147,6 @@ def _joined(parts: Sequence[tuple[int, Flags | None]]) -> Flags:
 def of_one_type(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The same values, as all kernels are given them: numba would compile anew for what is
     read-only or has gaps."""
+    if values.flags.carray:
+        return values
     return np.require(values, requirements=("C_CONTIGUOUS", "WRITEABLE"))

@@ -34,7 +34,7 @@ from penstock.engine.result_values import ResultValues
 from penstock.engine.unmatched import Unmatched
 from penstock.kernels import matches, ring
 from penstock.kernels.arena import Flags, Words
-from penstock.kernels.jit import entry_point
+from penstock.kernels.jit import EntryPoint, entry_point
 from penstock.kernels.loop import (
     DIRECTORY_FULL,
     DONE,
@@ -95,6 +95,7 @@ class Driver:
         self._streams = len(binding.query.streams)
         self._most_words = max(len(words) for words in binding.query.access.words)
         self._unmatched = Unmatched(binding.query)
+        self._bury_all = EntryPoint(bury_all)
         self._arrive: Callable[..., tuple[int, int]] | None = None
         self._expire_all: Callable[..., None] | None = None
         self._rows: Words = np.empty((self._streams + 1, _FIRST_ROWS), np.int64)
@@ -266,7 +267,7 @@ class Driver:
                 matches.mark(self.windows.state, stream, sequences)
                 for batch in in_pieces(sequences[~met], partial(self._alone, stream)):
                     self._give_out(batch, results)
-            bury_all(self.windows.state, stream, sequences)
+            self._bury_all(self.windows.state, stream, of_one_type(sequences))
 
     def _take_out(self, rows: Words, results: list[pa.RecordBatch]) -> None:
         """Give out what has been found, and count what is lost."""

@@ -64,7 +64,7 @@ class Engine:
         promises = self.driver.promises
         breaks = None if promises is None else partial(promises.broken, binding)
         marked = split(binding, stream, intake)
-        released = release(binding, stream, marked.intake, watermark, breaks)
+        released = release(binding, stream, intake, watermark, breaks, marked.tuples)
         identified = self.gate.identified(binding, stream, released.arrivals)
         return released._replace(arrivals=identified, marked=marked)
 

@@ -11,7 +11,7 @@ If windows count rows or arrivals, tuples without a key count too and are passed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -46,7 +46,7 @@ class Released(NamedTuple):
     marked: Marked | None = None
 
 
-Breaks = Callable[[int, Arrivals], Flags]
+Breaks = Callable[[int, Arrivals], Words]
 
 
 def alone_in(released: Mapping[int, Released]) -> dict[int, Arrivals]:
@@ -55,36 +55,45 @@ def alone_in(released: Mapping[int, Released]) -> dict[int, Arrivals]:
 
 
 def release(
-    binding: Binding, stream: int, intake: Intake, watermark: int, breaks: Breaks | None = None
+    binding: Binding,
+    stream: int,
+    intake: Intake,
+    watermark: int,
+    breaks: Breaks | None = None,
+    tuples: Words | None = None,
 ) -> Released:
     """Split a batch of one stream at the watermark and order what is in time.
 
-    breaks: which arrivals, in any order, break a promise.
+    breaks: which arrivals, in any order, break a promise. tuples: the rows of the batch that are
+    tuples, if not all are.
     """
-    batch, ts, late = intake.batch, intake.ts, None
+    batch, rows = intake.batch, tuples  # rows: of the batch, that go on; None for all
+    ts, late = intake.ts if rows is None else intake.ts[rows], None
     if intake.earliest < watermark:
         behind = ts < watermark
-        late = take_rows(batch, np.flatnonzero(behind))
-        batch, ts = take_rows(batch, np.flatnonzero(~behind)), ts[~behind]
+        late = take_rows(batch, _chosen(rows, behind))
+        rows, ts = _chosen(rows, ~behind), ts[~behind]
     filtered = 0
     begin = binding.query.windows[stream].begin_us
     if begin > ALWAYS and intake.earliest < begin:
         after = ts >= begin
         filtered = int(len(ts) - after.sum())
-        batch, ts = take_rows(batch, np.flatnonzero(after)), ts[after]
-    if binding.query.filters and not (kept := _pass(binding, stream, batch)).all():
-        filtered += int(len(ts) - kept.sum())
-        batch, ts = take_rows(batch, np.flatnonzero(kept)), ts[kept]
-    columns = {name: as_kept(batch.column(name)) for name in binding.kept[stream]}
+        rows, ts = _chosen(rows, after), ts[after]
+    if binding.query.filters:
+        kept = _pass(binding, stream, batch if rows is None else take_rows(batch, rows))
+        if not kept.all():
+            filtered += int(len(ts) - kept.sum())
+            rows, ts = _chosen(rows, kept), ts[kept]
+    columns = _columns(batch, binding.kept[stream], rows)
     words, keyed, ordered = tuple_words(binding, stream, columns, len(ts))
     arrivals = Arrivals(ts, words, columns)
     keyless, alone, broken = 0, None, None
     if breaks is not None and len(ts):
         heard = None if keyed is None or keyed.all() else np.flatnonzero(keyed)
-        bad = np.flatnonzero(breaks(stream, arrivals if heard is None else arrivals.take(heard)))
+        bad = breaks(stream, arrivals if heard is None else arrivals.take(heard))
         bad = bad if heard is None else heard[bad]
         if len(bad):
-            broken = take_rows(batch, bad)
+            broken = take_rows(batch, bad if rows is None else rows[bad])
             good = np.delete(np.arange(len(ts)), bad)
             arrivals, ts = arrivals.take(good), ts[good]
             keyed = None if keyed is None else keyed[good]
@@ -104,6 +113,22 @@ def release(
         keyless += int(len(ordered) - ordered.sum())
         arrivals = arrivals.take(np.flatnonzero(ordered))
     return Released(arrivals.in_time_order(), late, keyless, filtered, alone, broken)
+
+
+def _chosen(rows: Words | None, which: Flags) -> Words:
+    """Some of the rows of a batch that have been chosen so far."""
+    return np.flatnonzero(which) if rows is None else rows[which]
+
+
+def _columns(
+    batch: pa.RecordBatch, names: Sequence[str], rows: Words | None
+) -> dict[str, pa.Array]:
+    """Columns of a batch as they are kept, of rows that go on."""
+    columns = {name: as_kept(batch.column(name)) for name in names}
+    if rows is None:
+        return columns
+    chosen = pa.array(rows)
+    return {name: column.take(chosen) for name, column in columns.items()}
 
 
 def taken_back(

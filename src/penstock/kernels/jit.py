@@ -27,6 +27,7 @@ from penstock.kernels.compiler import Kernel, TypeQuestion
 from penstock.kernels.kernel_files import KernelCache
 
 __all__ = [
+    "EntryPoint",
     "announce_compilation",
     "asks_type",
     "entry_point",
@@ -133,6 +134,20 @@ def entry_point(compiled: _Function, arguments: tuple[Any, ...]) -> _Function:
         _ENTRY_POINTS[key] = dispatcher.compile(types)
     code: _Function = _ENTRY_POINTS[key]
     return code
+
+
+class EntryPoint:
+    """The same of the types that a kernel is first called with."""
+
+    def __init__(self, compiled: Callable[..., Any]) -> None:
+        self._compiled = compiled
+        self._code: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call it, with arguments of the same types always."""
+        if self._code is None:
+            self._code = entry_point(self._compiled, arguments)
+        return self._code(*arguments)
 
 
 def _form(argument: Any) -> Hashable:

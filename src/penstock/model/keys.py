@@ -16,7 +16,7 @@ import pyarrow.types as pt
 
 from penstock.errors import SchemaError
 
-__all__ = ["KeyKind", "common_kind", "is_text", "value_type"]
+__all__ = ["KeyKind", "are_words", "common_kind", "is_text", "value_type"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,11 @@ class KeyKind:
     name: str
     common: pa.DataType
     exact: bool
+
+
+def are_words(kinds: Sequence[KeyKind]) -> bool:
+    """Whether keys are the 64-bit words that stand for them."""
+    return len(kinds) == 1 and kinds[0].common == pa.int64()
 
 
 def value_type(data_type: pa.DataType) -> pa.DataType:

@@ -163,7 +163,7 @@ class Join:
         after = self.clock.after(newest, watermark)
         results = self.engine.take(released, after[1])
         self.clock.settle(after, newest)
-        if self.driver.promises:
+        if self.driver.promises and self.driver.shedder.limits is not None:
             self._count_late()
         return results
 

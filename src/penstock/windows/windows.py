@@ -85,6 +85,7 @@ class Windows:
         self._heads = state.windows["head"]
         self._cursors, self._ends = state.windows["cursor"], state.windows["end"]
         self._watermark = state.join["watermark"]
+        self._paths, self._kinds = state.windows["paths"], state.paths["kind"]
 
     def begin(self, watermark: int) -> None:
         """Begin a batch after which this watermark holds."""
@@ -119,6 +120,10 @@ class Windows:
     def head(self, number: int) -> int:
         """The sequence number of the next tuple to come."""
         return int(self._heads[number])
+
+    def kind(self, number: int) -> int:
+        """The kind of a window's first index."""
+        return int(self._kinds[self._paths[number]])
 
     def by_key(self, number: int) -> bool:
         """Whether a window holds N rows of each key."""

@@ -1,7 +1,8 @@
 """When to look at a closed key: entries in order of time.
 
-What is added is a run of its own, merged with the one before it while that is not more than twice
-as long. So an entry is copied about as often as their number has binary digits.
+Entries lie in runs. What comes in order goes behind the last run; anything else is a run of its
+own, merged with the one before it while that is not more than twice as long. So an entry is copied
+at most about as often as their number has binary digits.
 """
 
 from __future__ import annotations
@@ -11,45 +12,94 @@ from typing import Final
 import numpy as np
 
 from penstock.kernels.arena import Words
+from penstock.kernels.punctuation.key_rows import NEVER
 
 __all__ = ["Calendar"]
 
 _NONE: Final = np.empty(0, np.int64)
+_FIRST_ROOM: Final = 16
+
+
+class _Run:
+    """Entries begin to end of an array with some room behind them: times, rows, streams."""
+
+    def __init__(self, entries: Words) -> None:
+        self._entries = entries
+        self._begin, self._end = 0, entries.shape[1]
+        self.last = int(entries[0, -1])
+
+    def __len__(self) -> int:
+        return self._end - self._begin
+
+    @property
+    def entries(self) -> Words:
+        return self._entries[:, self._begin : self._end]
+
+    @property
+    def first(self) -> int:
+        return int(self._entries[0, self._begin])
+
+    @property
+    def nbytes(self) -> int:
+        return self._entries.nbytes
+
+    def append(self, times: Words, rows: Words, stream: int) -> None:
+        """Entries that are not before the last one. O(1) each, on the whole."""
+        end = self._end + len(rows)
+        if end > self._entries.shape[1]:
+            count = len(self)
+            room = np.empty((3, max(_FIRST_ROOM, 2 * (count + len(rows)))), np.int64)
+            room[:, :count] = self.entries
+            self._entries, self._begin, self._end = room, 0, count
+            end = count + len(rows)
+        for place, part in zip(self._entries, (times, rows, stream), strict=True):
+            place[self._end : end] = part
+        self._end, self.last = end, int(times[-1])
+
+    def take(self, now: int) -> Words:
+        """Take out the entries up to a time: their rows and streams."""
+        end = self._begin + int(np.searchsorted(self.entries[0], now, "right"))
+        taken, self._begin = self._entries[1:, self._begin : end], end
+        return taken
 
 
 class Calendar:
-    """Entries of three words: a time, the row of a key, and the stream that has closed it."""
+    """Entries of three words: a time, the row of a key, and the stream that has closed it. first:
+    the earliest time of any."""
 
     def __init__(self) -> None:
-        self._runs: list[Words] = []
+        self._runs: list[_Run] = []
+        self.first = NEVER
 
     def add(self, times: Words, rows: Words, stream: int) -> None:
         """Look at these rows at these times."""
         if not len(rows):
             return
-        run: Words = np.stack([times, rows, np.full(len(rows), stream, np.int64)])
-        self._runs.append(_in_order(run))
-        while len(self._runs) > 1 and self._runs[-2].shape[1] <= 2 * self._runs[-1].shape[1]:
-            self._runs[-2:] = [_in_order(np.concatenate(self._runs[-2:], axis=1))]
-
-    def has_due(self, now: int) -> bool:
-        """Whether there is an entry up to a time."""
-        return any(run[0, 0] <= now for run in self._runs)
+        if len(rows) > 1 and (times[1:] < times[:-1]).any():
+            order = np.argsort(times, kind="stable")
+            times, rows = times[order], rows[order]
+        first = int(times[0])
+        self.first = min(self.first, first)
+        if self._runs and first >= self._runs[-1].last:
+            self._runs[-1].append(times, rows, stream)
+            return
+        self._runs.append(_Run(np.stack([times, rows, np.full(len(rows), stream, np.int64)])))
+        while len(self._runs) > 1 and len(self._runs[-2]) <= 2 * len(self._runs[-1]):
+            both = np.concatenate([run.entries for run in self._runs[-2:]], axis=1)
+            self._runs[-2:] = [_Run(both[:, np.argsort(both[0], kind="stable")])]
 
     def due(self, now: int) -> tuple[Words, Words]:
         """Take out the entries up to a time: their rows, and their streams."""
-        taken, left = [], []
-        for run in self._runs:
-            end = int(np.searchsorted(run[0], now, "right"))
-            if end:
-                taken.append(run[1:, :end])
-            if end < run.shape[1]:
-                left.append(run[:, end:])
-        self._runs = left
-        if not taken:
+        if now < self.first:
             return _NONE, _NONE
+        taken = [run.take(now) for run in self._runs if run.first <= now]
+        self._use([run for run in self._runs if len(run)])
         rows, streams = taken[0] if len(taken) == 1 else np.concatenate(taken, axis=1)
         return rows, streams
+
+    def _use(self, runs: list[_Run]) -> None:
+        self._runs = runs
+        self.first = min((run.first for run in runs), default=NEVER)
 
     @property
     def nbytes(self) -> int:
@@ -58,21 +108,15 @@ class Calendar:
 
     def clear(self) -> None:
         """Take out all entries."""
-        self._runs = []
+        self._use([])
 
     def renumber(self, places: Words) -> None:
         """Follow rows to other places; those whose place is below zero are gone."""
         runs = []
         for run in self._runs:
-            moved = run.copy()
-            moved[1] = places[run[1]]
-            if (moved[1] >= 0).any():
-                runs.append(moved[:, moved[1] >= 0])
-        self._runs = runs
-
-
-def _in_order(run: Words) -> Words:
-    if (run[0, 1:] >= run[0, :-1]).all():
-        return run
-    ordered: Words = run[:, np.argsort(run[0], kind="stable")]
-    return ordered
+            moved = run.entries.copy()
+            moved[1] = places[moved[1]]
+            moved = moved[:, moved[1] >= 0]
+            if moved.shape[1]:
+                runs.append(_Run(moved))
+        self._use(runs)

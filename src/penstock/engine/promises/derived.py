@@ -37,31 +37,35 @@ class Derived:
         self._wide = wide
         self.line: dict[int, Arrivals] = {}
 
-    def breaks(self, stream: int, arrivals: Arrivals, exact: bool) -> Flags:
+    def breaks(self, stream: int, arrivals: Arrivals, exact: bool) -> list[Words]:
         """Which arrivals of a batch break what others of it promise, that are before them in time.
         (Promises of batches before are in `Promises`.) exact: whether equal words are equal keys.
         """
         promised = self._query.streams[stream]
-        broken = np.zeros(len(arrivals), np.bool_)
+        broken = []
         if promised.unique and are_repeated(arrivals.keys):
             order = np.argsort(arrivals.ts, kind="stable")
-            broken[order] = self._are_like_first(stream, arrivals.take(order), exact)
+            again = self._are_like_first(stream, arrivals.take(order), exact)
+            broken.append(order[again])
         if promised.clustered or promised.increasing:
-            line, begin = arrivals, 0
-            if stream in self.line:
-                line = Arrivals.concatenated(
-                    [self.line[stream], _bare(arrivals, self._key(stream))]
-                )
-                begin = len(self.line[stream])
-            order = np.argsort(line.ts, kind="stable")
-            of_line = np.zeros(len(line), np.bool_)
-            in_time = line.take(order)
-            if promised.clustered:
-                of_line[order] = self._come_back(stream, in_time, exact)
-            if promised.increasing:
-                of_line[order] |= _go_back(in_time)
-            broken |= of_line[begin:]
+            broken.append(self._against_line(stream, arrivals, exact))
         return broken
+
+    def _against_line(self, stream: int, arrivals: Arrivals, exact: bool) -> Words:
+        """Which arrivals do not go on with the line of their stream."""
+        promised = self._query.streams[stream]
+        line, begin = arrivals, 0
+        if stream in self.line:
+            line = Arrivals.concatenated([self.line[stream], _bare(arrivals, self._key(stream))])
+            begin = len(self.line[stream])
+        order = np.argsort(line.ts, kind="stable")
+        of_line = np.zeros(len(line), np.bool_)
+        in_time = line.take(order)
+        if promised.clustered:
+            of_line[order] = self._come_back(stream, in_time, exact)
+        if promised.increasing:
+            of_line[order] |= _go_back(in_time)
+        return np.flatnonzero(of_line[begin:])
 
     def _are_like_first(self, stream: int, line: Arrivals, exact: bool) -> Flags:
         """Which tuples have the key of one before them."""

@@ -13,20 +13,22 @@ from penstock.engine.arrivals import Intake
 from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.wide import WideClosing
 from penstock.errors import InputError
+from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.model.keys import value_type
 from penstock.model.punctuation import OneOf, Pattern, Range
 from penstock.windows.key_words import key_words
-from penstock.windows.payload.storage import as_kept, take_rows
+from penstock.windows.payload.storage import as_kept
 
 __all__ = ["Marked", "closings_of", "split"]
 
 
 class Marked(NamedTuple):
-    """intake: the rows of a batch that are tuples. closing: what the others promise; None if there
-    are none. rows: how many others. unusable: how many of them have a null in their key."""
+    """tuples: the rows of a batch that are no punctuations; None if all are. closing: what the
+    others promise; None if there are none. rows: how many others. unusable: how many of them have a
+    null in their key."""
 
-    intake: Intake
+    tuples: Words | None = None
     closing: Closing | None = None
     rows: int = 0
     unusable: int = 0
@@ -36,14 +38,15 @@ def split(binding: Binding, stream: int, intake: Intake) -> Marked:
     """The tuples of a batch, and its punctuations. The time of both moves the watermark."""
     column = binding.query.streams[stream].punctuation
     if column is None:
-        return Marked(intake)
+        return Marked()
     marks = intake.batch.column(column).fill_null(False).to_numpy(zero_copy_only=False)
     if not marks.any():
-        return Marked(intake)
-    rows, others = np.flatnonzero(marks), np.flatnonzero(~marks)
-    tuples = intake._replace(batch=take_rows(intake.batch, others), ts=intake.ts[others])
-    batch = take_rows(intake.batch, rows)
-    columns = [as_kept(batch.column(name)) for name in binding.query.keys[stream]]
+        return Marked()
+    rows, tuples = np.flatnonzero(marks), np.flatnonzero(~marks)
+    chosen = pa.array(rows)
+    columns = [
+        as_kept(intake.batch.column(name)).take(chosen) for name in binding.query.keys[stream]
+    ]
     words, present = key_words(columns, binding.key_kinds, len(rows))
     closing = Closing(stream, words, columns, intake.ts[rows])
     if present is None:

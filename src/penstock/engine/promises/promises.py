@@ -38,7 +38,7 @@ from penstock.kernels.arena import Flags, Words
 from penstock.kernels.punctuation.key_rows import FREE
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
-from penstock.model.keys import value_type
+from penstock.model.keys import are_words, value_type
 from penstock.windows.key_words import key_words
 from penstock.windows.payload.storage import as_kept
 from penstock.windows.windows import Windows
@@ -46,8 +46,9 @@ from penstock.windows.windows import Windows
 __all__ = ["Promise", "Promises"]
 
 _LEAST_KEPT: Final = 1 << 10  # keys that are remembered in any case
-_MANY_PART: Final = 16  # of all keys: so many are told apart by a mark on each
 _DEAD_PART: Final = 8  # of dead ones, one for every N live tuples
+
+_NONE: Final = np.empty(0, np.int64)
 
 Promise = Closing | WideClosing
 
@@ -76,6 +77,7 @@ class Promises:
         self.purged = [0] * streams
         self.told = Told()
         self.forgotten = 0
+        self._preserved = np.array(sorted(binding.query.preserved), np.int64)
         self._closers: set[int] = set()  # streams that have closed a key
         self._dead = 0  # keys, about
         self._unswept = 0  # arrivals since windows were looked through for wide promises
@@ -99,14 +101,9 @@ class Promises:
         and which it is the first to close."""
         self._closers.add(closing.stream)
         rows = self._keys.add(closing.words, closing.columns, self._binding.key_kinds)
-        known = rows != FREE
-        rows, at = rows[known], closing.at[known]
-        closed = self._keys.at[closing.stream]
-        before = closed[rows]
-        earlier = at < before
-        rows, at, is_first = rows[earlier], at[earlier], before[earlier] == NEVER
-        np.minimum.at(closed, rows, at)
-        return rows, at, is_first
+        if closing.is_single:
+            self._keys.has_come(closing.stream, rows)
+        return self._keys.note(closing.stream, rows, closing.at)
 
     def take(self, closing: Promise, passed: int) -> None:
         """Take a promise. One about many keys becomes one about those of live tuples now, and about
@@ -135,19 +132,22 @@ class Promises:
         for stream, arrivals in batch.items():
             self._close_all(self.derived.expiries(stream, arrivals))
 
-    def broken(self, binding: Binding, stream: int, arrivals: Arrivals) -> Flags:
+    def broken(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
         """Which arrivals of a batch, in any order, their stream had promised not to bring."""
-        broken = self.derived.breaks(stream, arrivals, binding.exact)
+        found = self.derived.breaks(stream, arrivals, binding.exact)
         if self.wide:
             key = self._key(stream, arrivals)
-            broken |= self.wide.broken(stream, arrivals, key, binding.key_kinds)
+            found.append(self.wide.broken(stream, arrivals, key, binding.key_kinds))
         if stream in self._closers:
             rows = self._rows(binding, stream, arrivals)
-            broken |= (rows != FREE) & (self._keys.at[stream, rows] <= arrivals.ts)
-        return broken
+            if rows is not None:
+                found.append(self._keys.broken(stream, rows, arrivals.ts))
+        found = [each for each in found if len(each)]
+        return np.unique(np.concatenate(found)) if found else _NONE
 
-    def _rows(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
-        return self._keys.find(arrivals.keys, self._key(stream, arrivals), binding.key_kinds)
+    def _rows(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words | None:
+        key = () if are_words(binding.key_kinds) else self._key(stream, arrivals)
+        return self._keys.find(arrivals.keys, key, binding.key_kinds)
 
     def _key(self, stream: int, arrivals: Arrivals) -> Sequence[pa.Array]:
         return [arrivals.columns[name] for name in self._query.keys[stream]]
@@ -170,20 +170,12 @@ class Promises:
         if stream in self._query.marked or not self._closers - {stream}:
             return arrivals  # the marked must be there until all is verified
         rows = self._rows(self._binding, stream, arrivals)
-        leaving = (rows != FREE) & self._needs_no(stream, rows, passed)
-        if not leaving.any():
+        leaving = None if rows is None else self._keys.unneeded(stream, rows, passed)
+        if leaving is None:
             return arrivals
-        self.discarded[stream] += int(leaving.sum())
+        self.discarded[stream] += int(np.count_nonzero(leaving))
         guests = leaving if arrivals.guests is None else leaving | arrivals.guests
         return replace(arrivals, guests=guests)
-
-    def _needs_no(self, stream: int, rows: Words, passed: int) -> Flags:
-        """Whether nothing that comes can meet a tuple of a stream with the keys of these rows."""
-        closed = np.ones(len(rows), np.bool_)
-        for other, at in enumerate(self._keys.at):
-            if other != stream:
-                closed &= at[rows] <= passed
-        return closed | self._keys.dead[rows]
 
     def purged_by(self, chunk: Mapping[int, Arrivals], passed: int) -> Iterator[tuple[int, Words]]:
         """The tuples of each stream that go once a chunk has been worked through. passed: a time
@@ -208,7 +200,7 @@ class Promises:
         for stream, arrivals in chunk.items():
             if stream in self._query.marked:
                 yield from self._counted({stream: self._arrived(stream, arrivals, passed)})
-        if ended or self._closings.has_due(passed) or self._ends.has_due(passed):
+        if ended or passed >= self._closings.first or passed >= self._ends.first:
             yield from self._counted(self._settled(passed, ended))
         self._forget(passed)
 
@@ -229,15 +221,17 @@ class Promises:
     def _arrived(self, stream: int, arrivals: Arrivals, passed: int) -> Words:
         """Of arrivals that had to enter their window, those that may go again."""
         rows = self._rows(self._binding, stream, arrivals)
-        rows = np.unique(rows[rows != FREE])
-        return self._live(stream, rows[self._needs_no(stream, rows, passed)])
+        leaving = None if rows is None else self._keys.unneeded(stream, rows, passed)
+        if rows is None or leaving is None:
+            return _NONE
+        return self._live(stream, np.unique(rows[leaving]))
 
     def _settled(self, passed: int, ended: Sequence[tuple[int, Words, Words]]) -> dict[int, Words]:
         """Look at the keys whose time has come: which are closed now, and of which the last tuple
         has left. ended: of some, when it will. Returns the tuples of each stream that go."""
         going: list[list[Words]] = [[] for _ in self._query.streams]
-        looked = [np.empty(0, np.int64)]
-        for stream, rows in self._by_stream(*self._closings.due(passed)):
+        looked = []
+        for stream, rows in _by_stream(*self._closings.due(passed)):
             looked.append(rows)
             alive = rows[~self._keys.dead[rows]]
             last = self._tuples.last_end(self._binding, stream, alive)
@@ -245,55 +239,30 @@ class Promises:
         for stream, rows, last in ended:
             looked.append(rows)
             self._closed(stream, rows, last, going, passed)
-        for stream, rows in self._by_stream(*self._ends.due(passed)):
+        for stream, rows in _by_stream(*self._ends.due(passed)):
             looked.append(rows)
-            self._die(stream, rows[~self._keys.dead[rows]], going)
-        self._propagate(self._distinct(looked), passed)
+            died = self._keys.die(rows)
+            self._dead += len(died)
+            if len(going) > 2:  # of two, the other let its tuples go when this one closed the key
+                for other, go in enumerate(going):
+                    if other != stream:
+                        go.append(died)
+        for rows in looked:
+            self._propagate(rows, passed)
         return {
-            stream: self._live(stream, self._distinct(rows))
-            for stream, rows in enumerate(going)
-            if any(map(len, rows))
+            stream: self._live(stream, _distinct(rows)) for stream, rows in enumerate(going) if rows
         }
-
-    def _by_stream(self, rows: Words, streams: Words) -> Iterator[tuple[int, Words]]:
-        """Entries of a calendar by stream, each row once."""
-        for stream in range(int(streams.max()) + 1 if len(streams) else 0):
-            of_stream = rows[streams == stream]
-            if len(of_stream):
-                yield stream, self._distinct([of_stream])
-
-    def _distinct(self, parts: Sequence[Words]) -> Words:
-        """All rows of some parts, each once, in order: by what is quicker."""
-        together = np.concatenate(parts)
-        if len(together) < self._keys.count // _MANY_PART:
-            return np.unique(together)
-        seen = np.zeros(self._keys.count, np.bool_)
-        seen[together] = True
-        return np.flatnonzero(seen)
 
     def _closed(
         self, stream: int, rows: Words, last: Words, going: Sequence[list[Words]], passed: int
     ) -> None:
         """A stream has closed these keys. last: when the last of its tuples of each ends."""
-        closed = [at[rows] <= passed for at in self._keys.at]
-        for other, go in enumerate(going):
-            alone = np.ones(len(rows), np.bool_)
-            for each, is_closed in enumerate(closed):
-                if each != other:
-                    alone &= is_closed
-            go.append(rows[alone])
-        is_over = (last < passed) | np.logical_and.reduce(closed)
-        self._die(stream, rows[is_over], going)
-        self._ends.add(last[~is_over] + 1, rows[~is_over], stream)
-
-    def _die(self, stream: int, rows: Words, going: Sequence[list[Words]]) -> None:
-        """No combination of these keys can come: a stream has closed them, and holds none."""
-        self._keys.dead[rows] = True
-        self._dead += len(rows)
-        if len(going) > 2:  # of two, the other let its tuples go when this one closed the key
-            for other, go in enumerate(going):
-                if other != stream:
-                    go.append(rows)
+        (*go, waiting, times), died = self._keys.settle(stream, rows, last, passed)
+        for of_stream, gone in zip(going, go, strict=True):
+            if len(gone):
+                of_stream.append(gone)
+        self._dead += died
+        self._ends.add(times, waiting, stream)
 
     def _live(self, stream: int, rows: Words) -> Words:
         return self._tuples.of(self._binding, stream, rows)[0]
@@ -304,7 +273,7 @@ class Promises:
         kinds = self._binding.key_kinds
         words, _ = key_words(key, kinds, 1)
         rows = self._keys.find(words, key, kinds)
-        if not self._forgets or rows[0] == FREE or not self._needs_no(stream, rows, passed)[0]:
+        if not self._forgets or rows is None or self._keys.unneeded(stream, rows, passed) is None:
             return {}
         at = self._keys.at[:, rows[0]].tolist()
         others = [other for other in range(len(at)) if other != stream]
@@ -313,8 +282,10 @@ class Promises:
     def left_early(self, stream: int, words: Words) -> None:
         """Look at keys of which a tuple has left before its time."""
         if self._keys.count and self._forgets:
-            rows = self._keys.of_words(words)
-            rows = np.unique(rows[rows != FREE])
+            found = self._keys.of_words(words)
+            if found is None:
+                return
+            rows = np.unique(found[found != FREE])
             rows = rows[self._keys.at[stream, rows] < NEVER]
             self._closings.add(self._keys.at[stream, rows], rows, stream)
 
@@ -335,7 +306,7 @@ class Promises:
         ]
         counts = {"discarded": self.discarded, "purged": self.purged}
         return {
-            "keys": self._keys.table(),
+            "keys": self._keys.saved(),
             "counts": pa.table(counts),
             "forgotten": pa.table({"forgotten": [self.forgotten]}),
             **self.told.save(),
@@ -361,12 +332,9 @@ class Promises:
     def _propagate(self, rows: Words, passed: int) -> None:
         """Give out dead keys of which nothing can come out alone: those that all the streams have
         closed whose tuples do when they meet nothing."""
-        over = rows[self._keys.dead[rows] & ~self._keys.told[rows]]
-        for stream in self._query.preserved:
-            over = over[self._keys.at[stream, over] <= passed]
+        over = self._keys.take_told(self._preserved, rows, passed)
         if not len(over):
             return
-        self._keys.told[over] = True
         at = self._keys.at[:, over]
         latest = np.where(at <= passed, at, BEGINNING).max(axis=0)
         self.told.add(Propagated(self._keys.values(over), latest))
@@ -398,3 +366,25 @@ class Promises:
     def nbytes(self) -> int:
         """Memory held."""
         return self._keys.nbytes + self._closings.nbytes + self._ends.nbytes
+
+
+def _by_stream(rows: Words, streams: Words) -> Iterator[tuple[int, Words]]:
+    """Entries of a calendar by stream."""
+    if not len(rows):
+        return
+    first = int(streams[0])
+    if len(rows) == 1 or (streams == first).all():
+        yield first, rows
+        return
+    for stream in np.unique(streams).tolist():
+        yield stream, rows[streams == stream]
+
+
+def _distinct(parts: Sequence[Words]) -> Words:
+    """All rows of some parts, each once."""
+    if len(parts) == 1 and len(parts[0]) == 1:
+        return parts[0]
+    together = np.concatenate(parts)
+    seen = np.zeros(int(together.max()) + 1 if len(together) else 0, np.bool_)
+    seen[together] = True
+    return np.flatnonzero(seen)

@@ -96,7 +96,7 @@ class Wide:
 
     def broken(
         self, stream: int, arrivals: Arrivals, key: Sequence[pa.Array], kinds: Sequence[KeyKind]
-    ) -> Flags:
+    ) -> Words:
         """Which arrivals their stream had promised not to bring."""
         broken = np.zeros(len(arrivals), np.bool_)
         if stream in self.below:
@@ -105,7 +105,7 @@ class Wide:
         for closing in self.closings:
             if closing.stream == stream:
                 broken |= closing.matches(key, kinds) & (arrivals.ts >= closing.at)
-        return broken
+        return np.flatnonzero(broken)
 
     def of_keys(
         self, words: Words, key: Sequence[pa.Array], kinds: Sequence[KeyKind]
