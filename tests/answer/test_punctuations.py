@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import penstock as ps
 from penstock.engine.promises import told
 from support.oracle import OracleStream, Row, Step, answer
-from support.promised import KEYS, Promise, Promised
+from support.promised import KEYS, Promise, Promised, once
 from support.scenario import bag, combinations, in_order, rows_of, window_of
 from support.strategies import BLOBS_OF_ONE_HASH, INDEXES
 
@@ -314,6 +314,46 @@ def test_promises_that_streams_make_by_themselves(
     assert bag(got) == bag(want)
 
 
+@pytest.mark.parametrize("text", [False, True])
+@given(SEEDS)
+def test_of_two_tuples_of_a_unique_key_the_second_to_arrive_is_broken(
+    text: bool, seed: int
+) -> None:
+    """In whatever order of time; in one batch the later one, or the second of one time."""
+    draw = random.Random(seed)
+    lateness_us = draw.choice((0, 5, 30))
+    given = [OracleStream(name, window_us=15, lateness_us=lateness_us) for name in "ab"]
+    steps, number = [], 0
+    for begin in range(0, 60, 6):
+        rows: dict[str, list[Row]] = {"a": [], "b": []}
+        for of_step in rows.values():
+            for _ in range(draw.randint(0, 5)):
+                key = draw.randint(0, 12)
+                ts = max(0, begin + draw.randint(-8, 6))
+                of_step.append({"ts": ts, "k": f"key {key}" if text else key, "id": number})
+                number += 1
+        steps.append(Step(rows))
+    kept, broken = once(given, steps, "a")
+    streams = [
+        ps.Stream(each.name, time="ts", lateness=f"{lateness_us} us", unique=each.name == "a")
+        for each in given
+    ]
+    query = ps.WindowJoin(streams, on="k", within="15 us")
+    kind = pa.string() if text else pa.int64()
+    schema = pa.schema({"ts": pa.int64(), "k": kind, "id": pa.int64()})
+    join = query.start(schemas=dict.fromkeys("ab", schema))
+    found: list[Row] = []
+    for step, want in zip(steps, answer(given, kept), strict=True):
+        tables = {
+            name: pa.Table.from_pylist(list(rows), schema) for name, rows in step.rows.items()
+        }
+        got = combinations(join.push(tables), dict.fromkeys("ab", schema))
+        assert bag(got) == bag(want.results)
+        found += rows_of(join.broken()["a"])
+        join.driver.check()
+    assert bag(found) == bag(broken)
+
+
 def blobs(*rows: tuple[int, int]) -> pa.Table:
     """Rows of a time and one of two keys that have the same hash."""
     keys = pa.array([BLOBS_OF_ONE_HASH[which] for _, which in rows], pa.binary())
@@ -495,6 +535,17 @@ def test_why_names_the_promise() -> None:
     assert "had promised not to bring it" in str(broken)
     missing = join.why(a={"ts": 3, "k": 8}, b={"ts": 4, "k": 9})
     assert "promised" not in str(missing)
+
+
+def test_why_of_equal_rows_of_which_one_is_broken() -> None:
+    a, b = ps.Stream("a", time="ts", unique=True, lateness="1 s"), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="1 s").start()
+    assert len(join.push(a=rows((1, 7)), b=rows((1, 7)))) == 1
+    join.push(a=rows((1, 7)), b=rows())
+    assert join.metrics.streams["a"].broken == 1
+    taken = join.why(a={"ts": 1, "k": 7}, b={"ts": 1, "k": 7})
+    assert taken.joined is not False, "one of them is there"
+    assert "had promised not to bring it" not in str(taken)
 
 
 def test_promises_are_refused_on_spark() -> None:

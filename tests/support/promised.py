@@ -7,7 +7,7 @@ Of n streams then a live tuple can go, and a key is over, as docs/semantics.md s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,51 @@ class Kept:
 
     told: set[Key] = field(default_factory=set)
     live: dict[str, list[Row]] = field(default_factory=dict)
+
+
+def dropped(
+    streams: Sequence[OracleStream],
+    steps: Sequence[Step],
+    clocked: Sequence[Step],
+    bad_of: Callable[[int, str, list[Row]], list[Row]],
+) -> tuple[list[Step], dict[str, list[Row]]]:
+    """Steps without the rows that break a promise, and these rows: they move the watermark and do
+    nothing else. Late rows are late, and break nothing. clocked: the steps as the clock sees them.
+    bad_of: which rows of a step and a stream break one, of those that are not late."""
+    outcomes = answer(streams, clocked)
+    broken: dict[str, list[Row]] = {stream.name: [] for stream in streams}
+    left = []
+    for number, step in enumerate(steps):
+        rows, moved = {}, {}
+        for name, of_stream in step.rows.items():
+            (lateness_us,) = (each.lateness_us for each in streams if each.name == name)
+            late = [row["id"] for row in outcomes[number].late[name]]
+            bad = bad_of(number, name, [row for row in of_stream if row["id"] not in late])
+            broken[name] += bad
+            rows[name] = [row for row in of_stream if row not in bad]
+            if bad:
+                moved[name] = max(row["ts"] for row in bad) - lateness_us
+        left.append(Step(rows, moved, at=step.at))
+    return left, broken
+
+
+def once(
+    streams: Sequence[OracleStream], steps: Sequence[Step], unique: str
+) -> tuple[list[Step], list[Row]]:
+    """Steps with the first row of each key only of one stream, and the others: the first to arrive,
+    and in one step the first in time, then in order."""
+    seen: set[Key] = set()
+
+    def bad_of(_: int, name: str, rows: list[Row]) -> list[Row]:
+        bad = []
+        for row in sorted(rows, key=lambda row: row["ts"]) if name == unique else ():
+            if row["k"] in seen:
+                bad.append(row)
+            seen.add(row["k"])
+        return bad
+
+    left, broken = dropped(streams, steps, steps, bad_of)
+    return left, broken[unique]
 
 
 @dataclass(frozen=True)
@@ -79,26 +124,13 @@ class Promised:
         return clocked
 
     def without_broken(self) -> tuple[Promised, dict[str, list[Row]]]:
-        """The same without the rows that break a promise, which are given too: they move the
-        watermark and do nothing else. Late rows are late, and break nothing."""
-        outcomes = answer(self.streams, self.clocked)
-        broken: dict[str, list[Row]] = {stream.name: [] for stream in self.streams}
-        steps = []
-        for number, step in enumerate(self.steps):
-            rows, moved = {}, {}
-            for name, of_stream in step.rows.items():
-                (lateness_us,) = (each.lateness_us for each in self.streams if each.name == name)
-                late = [row["id"] for row in outcomes[number].late[name]]
-                bad = [
-                    row
-                    for row in of_stream
-                    if row["id"] not in late and self.breaks(name, row, number)
-                ]
-                broken[name] += bad
-                rows[name] = [row for row in of_stream if row not in bad]
-                if bad:
-                    moved[name] = max(row["ts"] for row in bad) - lateness_us
-            steps.append(Step(rows, moved, at=step.at))
+        """The same without the rows that break a promise, which are given too."""
+        steps, broken = dropped(
+            self.streams,
+            self.steps,
+            self.clocked,
+            lambda step, name, rows: [row for row in rows if self.breaks(name, row, step)],
+        )
         return Promised(self.streams, steps, self.promises, self.how), broken
 
     def answer(self) -> list[Outcome]:

@@ -169,14 +169,14 @@ def described(join: Join, stream: int, row: Mapping[str, Any], given: Collection
     shed, promise = None, ""
     if schema is not None and _is_among(join.late_rows[stream], arrays):
         fate = Known.LATE
-    elif schema is not None and _is_among(join.broken_rows[stream], arrays):
-        fate = Known.BROKEN
     elif not passes_filters(binding, stream, arrays):
         fate = Known.FILTERED
-    elif index is not None:
+    elif index is not None:  # also if an equal one has broken a promise
         fate = Known.LIVE if index < line.live else Known.WAITING
         if fate is Known.LIVE and is_unprobed(join, stream, index):
             fate = Known.UNPROBED
+    elif schema is not None and _is_among(join.broken_rows[stream], arrays):
+        fate = Known.BROKEN
     elif ts is None:
         fate = Known.UNTIMED if has_key else Known.KEYLESS
     else:
