@@ -126,8 +126,8 @@ class WindowJoin(Query):
 
         promising = Promising.of(forget, promises)
         query = self.without_windows() if forget == "punctuation" else self
-        plan = plan_for(query, workload, indexes, probe_orders, limits)
-        return Join(query, plan, schemas, clock, promising)
+        plan = plan_for(query, workload, indexes, probe_orders, limits, promising)
+        return Join(query, plan, schemas, clock)
 
     def on_spark(  # noqa: PLR0913  # by keyword only
         self,
@@ -143,6 +143,8 @@ class WindowJoin(Query):
         metrics: str | None = None,
         limits: Limits | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
+        forget: str = "both",
+        promises: str = "drop",
         **streams: Any,
     ) -> Any:
         """Run it on Spark: a DataFrame for each stream in, one of the joined rows out.
@@ -154,8 +156,9 @@ class WindowJoin(Query):
             streams without a key are divided by tuples, into one for each partition. Windows
             of N rows of a stream, or of arrivals, take one, and so do other joins without a
             key; a PlanWarning says so.
-        kind: add a column `kind`, 'result' or 'late', and give late rows out too, with the
-            columns of the other streams null.
+        kind: add a column `kind`: 'result', or 'late' and 'broken' for rows that came behind the
+            watermark or broke a promise, with the columns of the other streams null, or
+            'punctuation' for keys that are over, with all but the key null.
         initial: by stream, a batch DataFrame of history. The query starts as if it had been
             the first batch, but without the results of its own: those are what the same join
             of the histories as batch DataFrames gives. Used when a checkpoint is new.
@@ -166,16 +169,19 @@ class WindowJoin(Query):
             counters say what is lost. They may be others at a restart.
         checkpoint: the checkpointLocation that the query will be given, looked at now: one of
             another join is refused here, and not by the first batch. A new one is fine.
+        forget, promises: as in `start`; with promises='error' a broken one ends the query.
         """
         from penstock.planning.case import plan_for
 
         with extra("spark", "on_spark"):
             from penstock.spark.operator import SparkOptions, join_on_spark
 
-        plan = plan_for(self, workload, indexes, probe_orders, limits)
+        promising = Promising.of(forget, promises)
+        query = self.without_windows() if forget == "punctuation" else self
+        plan = plan_for(query, workload, indexes, probe_orders, limits, promising)
         given = {**(frames or {}), **streams}
         return join_on_spark(
-            self, given, plan, SparkOptions(buckets, kind, initial or {}, metrics, checkpoint)
+            query, given, plan, SparkOptions(buckets, kind, initial or {}, metrics, checkpoint)
         )
 
     def restore(  # noqa: PLR0913  # by keyword only

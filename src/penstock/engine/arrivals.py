@@ -107,6 +107,8 @@ class Arrivals:
         words = {f"word {number}": pa.array(words) for number, words in enumerate(self.words)}
         columns = {f"column {name}": array for name, array in self.columns.items()}
         named = {"ts": pa.array(self.ts), "mute": mute, **words, **columns}
+        if self.guests is not None:
+            named["guests"] = pa.array(self.guests)
         return pa.RecordBatch.from_arrays(list(named.values()), list(named))
 
     @classmethod
@@ -121,7 +123,8 @@ class Arrivals:
             for name, array in named.items()
             if name.startswith("column ")
         }
-        return cls(named["ts"].to_numpy(), np.stack(words), columns, flags)
+        guests = named["guests"].to_numpy(zero_copy_only=False) if "guests" in named else None
+        return cls(named["ts"].to_numpy(), np.stack(words), columns, flags, guests)
 
 
 def muted(parts: Collection[Arrivals]) -> Flags | None:

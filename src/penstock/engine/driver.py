@@ -57,7 +57,9 @@ from penstock.windows.payload.payload import Payload
 from penstock.windows.payload.pieces import in_pieces
 from penstock.windows.windows import Windows
 
-__all__ = ["Driver"]
+__all__ = ["NUMBER", "Driver"]
+
+NUMBER: Final = "\0number"  # no column of a stream is called so
 
 _ALL_HEARD: Final = np.empty(0, np.bool_)
 _ALL_STAY: Final = np.empty(0, np.bool_)
@@ -75,10 +77,10 @@ class Driver:
         memory: Allocator | None = None,
         *,
         keep_matched: bool = False,
-        forgets_early: bool = True,
+        numbered: bool = False,
     ) -> None:
         """keep_matched: in semi and anti joins, so that every tuple stays till its window ends.
-        forgets_early: whether tuples go when promises say that nothing can meet them any more."""
+        numbered: whether tuples come with numbers, in the column NUMBER, which are kept."""
         self.windows = Windows(binding.query, plan, memory or Heap())
         self.shedder: Shedder | Unlimited = Unlimited(len(binding.query.streams))
         if plan.limits is not None:
@@ -91,7 +93,8 @@ class Driver:
         self.latest: list[Words] | None = None
         self._query = binding.query
         self._bury = not keep_matched
-        self._forgets_early = forgets_early
+        self._forgets_early = plan.promising.forgets_early
+        self._numbered = numbered
         self._streams = len(binding.query.streams)
         self._most_words = max(len(words) for words in binding.query.access.words)
         self._unmatched = Unmatched(binding.query)
@@ -116,9 +119,12 @@ class Driver:
         self._nothing = pa.Table.from_batches([], self._schema)
         for stream, schema in enumerate(binding.schemas):
             if schema is not None and self.windows.payloads[stream] is None:
-                kept = binding.kept[stream]
+                more = [NUMBER] if self._numbered else []
                 self.windows.payloads[stream] = Payload(
-                    schema, kept, self.windows.size(stream), self.windows.memory
+                    pa.schema([*schema, *(pa.field(name, pa.int64()) for name in more)]),
+                    [*binding.kept[stream], *more],
+                    self.windows.size(stream),
+                    self.windows.memory,
                 )
         self.shedder.bind(binding)
         if binding.query.promises or self.promises is not None:
@@ -222,6 +228,7 @@ class Driver:
             "produced": self.produced,
             "windows": self.windows.dump(),
             "unmatched": self._unmatched.dump(),
+            "promises": None if self.promises is None else self.promises.dump(),
         }
 
     def load(self, dumped: Mapping[str, Any]) -> None:
@@ -229,6 +236,8 @@ class Driver:
         self.produced = dumped["produced"]
         self.windows.load(dumped["windows"])
         self._unmatched.load(dumped["unmatched"], self.windows)
+        if dumped["promises"] is not None:
+            self.promised().load_dump(dumped["promises"])
 
     def _work(
         self, chunk: Mapping[int, Arrivals], passed: int, results: list[pa.RecordBatch]

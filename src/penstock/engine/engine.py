@@ -11,7 +11,6 @@ All that can be refused about a batch is refused by `release`, before anything h
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,9 +18,8 @@ import pyarrow as pa
 from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.driver import Driver
 from penstock.engine.gate import Gate
-from penstock.engine.promises.marked_rows import split
 from penstock.engine.promises.promises import Promise
-from penstock.engine.release import Released, alone_in, release
+from penstock.engine.release import Released, alone_in, closings_in, release_marked
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.windows.allocator import Allocator
@@ -40,13 +38,11 @@ class Engine:
         *,
         by_contents: bool = False,
         keep_matched: bool = False,
-        forgets_early: bool = True,
+        numbered: bool = False,
     ) -> None:
         """by_contents: break ties of one time by what is in tuples, not by their arrival.
-        keep_matched, forgets_early: as in `Driver`."""
-        self.driver = Driver(
-            binding, plan, memory, keep_matched=keep_matched, forgets_early=forgets_early
-        )
+        keep_matched, numbered: as in `Driver`."""
+        self.driver = Driver(binding, plan, memory, keep_matched=keep_matched, numbered=numbered)
         self.gate = Gate(binding.query, by_contents=by_contents)
 
     def release(
@@ -61,12 +57,9 @@ class Engine:
             }
 
     def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-        promises = self.driver.promises
-        breaks = None if promises is None else partial(promises.broken, binding)
-        marked = split(binding, stream, intake)
-        released = release(binding, stream, intake, watermark, breaks, marked.tuples)
+        released = release_marked(binding, stream, intake, watermark, self.driver.promises)
         identified = self.gate.identified(binding, stream, released.arrivals)
-        return released._replace(arrivals=identified, marked=marked)
+        return released._replace(arrivals=identified)
 
     def take(
         self,
@@ -75,22 +68,21 @@ class Engine:
     ) -> pa.Table:
         """The results of a released batch, and of what has waited for this watermark."""
         arrivals = {stream: each.arrivals for stream, each in released.items()}
-        marked = [each.marked.closing for each in released.values() if each.marked is not None]
-        closings = [each for each in marked if each is not None]
-        return self._enter(arrivals, watermark, alone_in(released), closings)
+        return self._enter(arrivals, watermark, alone_in(released), closings_in(released))
 
     def run(
         self,
         arrivals: Mapping[int, Arrivals],
         watermark: int,
         alone: Mapping[int, Arrivals] | None = None,
+        closings: Sequence[Promise] = (),
     ) -> pa.Table:
         """The same of arrivals that were put together otherwise, and are not identified yet."""
         binding = self.driver.binding
         identified = {
             stream: self.gate.identified(binding, stream, each) for stream, each in arrivals.items()
         }
-        return self._enter(identified, watermark, alone)
+        return self._enter(identified, watermark, alone, closings)
 
     def pass_time(self, watermark: int, closings: Sequence[Promise] = ()) -> pa.Table:
         """The results that the watermark alone brings out, or promises."""
@@ -115,7 +107,8 @@ class Engine:
         # Where arrivals are counted, ends are numbers, and only what comes moves them on.
         counts_arrivals = self.driver.binding.query.counts_arrivals
         first_end = None if counts_arrivals else self.driver.first_end
-        times = [self.gate.earliest, first_end]
+        promises = self.driver.promises
+        times = [self.gate.earliest, first_end, None if promises is None else promises.earliest]
         return min((each for each in times if each is not None), default=None)
 
     def dump(self) -> dict[str, Any]:

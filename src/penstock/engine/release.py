@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals, Intake
-from penstock.engine.promises.marked_rows import Marked
+from penstock.engine.promises.marked_rows import Marked, split
+from penstock.engine.promises.promises import Promise, Promises
 from penstock.engine.residual import holds
 from penstock.engine.words import tuple_words
 from penstock.kernels.arena import Flags, Words
@@ -27,7 +29,16 @@ from penstock.model.binding import Binding
 from penstock.model.window import ALWAYS
 from penstock.windows.payload.storage import as_kept, take_rows
 
-__all__ = ["Breaks", "Released", "alone_in", "release", "taken_back"]
+__all__ = [
+    "Breaks",
+    "Released",
+    "alone_in",
+    "closings_in",
+    "passes",
+    "release",
+    "release_marked",
+    "taken_back",
+]
 
 
 class Released(NamedTuple):
@@ -52,6 +63,23 @@ Breaks = Callable[[int, Arrivals], Words]
 def alone_in(released: Mapping[int, Released]) -> dict[int, Arrivals]:
     """Those of all streams that come out without having been in a window."""
     return {s: each.alone for s, each in released.items() if each.alone is not None}
+
+
+def closings_in(released: Mapping[int, Released]) -> list[Promise]:
+    """What the punctuations of all streams promise."""
+    marked = [each.marked for each in released.values() if each.marked is not None]
+    return [closing for each in marked for closing in each.closings]
+
+
+def release_marked(
+    binding: Binding, stream: int, intake: Intake, watermark: int, promises: Promises | None
+) -> Released:
+    """Release a batch of one stream, in which punctuations may be, and what breaks promises."""
+    breaks = None if promises is None else partial(promises.broken, binding)
+    marked = split(binding, stream, intake)
+    return release(binding, stream, intake, watermark, breaks, marked.tuples)._replace(
+        marked=marked
+    )
 
 
 def release(
@@ -80,7 +108,7 @@ def release(
         filtered = int(len(ts) - after.sum())
         rows, ts = _chosen(rows, after), ts[after]
     if binding.query.filters:
-        kept = _pass(binding, stream, batch if rows is None else take_rows(batch, rows))
+        kept = passes(binding, stream, batch if rows is None else take_rows(batch, rows))
         if not kept.all():
             filtered += int(len(ts) - kept.sum())
             rows, ts = _chosen(rows, kept), ts[kept]
@@ -140,7 +168,7 @@ def taken_back(
     return Arrivals(ts, words, columns, mute)
 
 
-def _pass(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:
+def passes(binding: Binding, stream: int, batch: pa.RecordBatch) -> Flags:
     """Which rows hold all predicates over their stream alone, and over none."""
     kept = np.ones(len(batch), np.bool_)
     for predicate in binding.query.filters_of(stream):

@@ -41,6 +41,11 @@ class BucketCounts:
     segments. lost: results, for want of tuples that were shed; lost_variance: what that adds to the
     variance of their sum. shed: tuples that were; ghosts: those that are remembered. unprobed:
     tuples that did not look for partners.
+
+    Of promises, punctuations: rows that were; unusable: those that name no key. broken: tuples that
+    their stream had promised not to bring. discarded: tuples that did not stay after they had
+    looked for partners; purged: those that left before their window ended. propagated: keys that
+    are over.
     """
 
     produced: int
@@ -53,6 +58,12 @@ class BucketCounts:
     shed: int
     ghosts: int
     unprobed: int
+    punctuations: int
+    unusable: int
+    broken: int
+    discarded: int
+    purged: int
+    propagated: int
 
 
 def columns_of(counts: Sequence[StreamCounts]) -> dict[str, list[int]]:

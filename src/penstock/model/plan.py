@@ -16,6 +16,7 @@ from penstock.errors import PlanError
 from penstock.model.access import Equal, Word
 from penstock.model.limits import POLICIES, Limits
 from penstock.model.predicates.where import parse_expression
+from penstock.model.punctuation import DROP, Promising
 from penstock.model.query import Query
 from penstock.model.steps import Step, linked_order, steps_of
 
@@ -105,12 +106,14 @@ _NO_INDEX: Final = Index("scan")
 class Plan:
     """indexes: of each window, one for each of its paths. probe_orders: for each stream, the
     other streams in the order its arrivals probe them. steps: what follows from these.
-    limits: of memory, the one thing here that changes the answer; None without."""
+    limits: of memory, the one thing here that changes the answer; None without. promising: what is
+    done with promises."""
 
     indexes: tuple[tuple[Index, ...], ...]
     probe_orders: tuple[tuple[int, ...], ...]
     steps: tuple[tuple[Step, ...], ...]
     limits: Limits | None = None
+    promising: Promising = DROP
 
     @property
     def is_plain(self) -> bool:

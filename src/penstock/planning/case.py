@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from penstock.errors import PlanError
 from penstock.model.limits import Limits
 from penstock.model.plan import Indexes, Plan
+from penstock.model.punctuation import DROP, Promising
 from penstock.model.query import Query
 from penstock.model.workload.workload import Workload
 from penstock.planning.assumed import assumed_workload
@@ -85,7 +86,8 @@ def plan_for(
     indexes: Indexes | None,
     probe_orders: Mapping[str, Sequence[str]] | None,
     limits: Limits | None,
+    promising: Promising = DROP,
 ) -> Plan:
     """The plan to run: what is given, and for the rest the cheapest."""
     case = case_of(query, workload, indexes=indexes, probe_orders=probe_orders, limits=limits)
-    return case.planner().choose().plan(query, limits)
+    return replace(case.planner().choose().plan(query, limits), promising=promising)

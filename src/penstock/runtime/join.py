@@ -29,7 +29,6 @@ from penstock.model.binding import Binding
 from penstock.model.counters import StreamCounts
 from penstock.model.limits import Memory
 from penstock.model.plan import Plan
-from penstock.model.punctuation import DROP, Promising
 from penstock.model.query import Query
 from penstock.model.window import Window, parse_window
 from penstock.model.workload.workload import Workload
@@ -60,7 +59,6 @@ class Join:
         plan: Plan,
         schemas: Mapping[str, pa.Schema] | None,
         clock: Callable[[], float] | None,
-        promises: Promising = DROP,
     ) -> None:
         which = "joins by a key" if plan.is_plain else "joins by order or by several paths"
         announce_compilation(which if plan.limits is None else f"{which}, under limits")
@@ -90,11 +88,10 @@ class Join:
                     for name, schema in schemas.items()
                 },
             )
-        self.engine = Engine(binding, plan, forgets_early=promises.forgets_early)
+        self.engine = Engine(binding, plan)
         self.driver, self.gate = self.engine.driver, self.engine.gate
         self.clock = Clock(query, clock or time.monotonic)
         self._wall_clock = clock or time.time
-        self._promises = promises
         self.late_rows = [LateRows() for _ in query.streams]
         self.broken_rows = [LateRows() for _ in query.streams]
         self.counts = [StreamCounts() for _ in query.streams]
@@ -123,7 +120,7 @@ class Join:
             if not self.counts[stream].arrived:
                 warn_of_unit(self.query, stream, intake)
         released = self.engine.release(binding, intakes, watermark)
-        if self._promises.refuses:
+        if self.plan.promising.refuses:
             check_kept(self.query, released)
         return self._whole(lambda: self._take(binding, intakes, released, watermark))
 

@@ -101,8 +101,6 @@ def save(join: Join) -> bytes:
     if join.driver.promises is not None:
         parts = join.driver.promises.save()
         sections |= {f"promises {part}": table for part, table in parts.items()}
-        for stream, line in join.driver.promises.derived.line.items():
-            sections[f"cluster {join.query.names[stream]}"] = pa.table(line.dump())
         for name, rows, schema in zip(
             join.query.names, join.broken_rows, binding.schemas, strict=True
         ):
@@ -194,9 +192,6 @@ def _load_promises(join: Join, sections: dict[str, pa.Table]) -> None:
     promises = join.driver.promised()
     promises.load({name.removeprefix("promises "): sections[name] for name in parts})
     for stream, name in enumerate(join.query.names):
-        if f"cluster {name}" in sections:
-            (line,) = sections[f"cluster {name}"].combine_chunks().to_batches()
-            promises.derived.line[stream] = Arrivals.load(line)
         if f"broken {name}" in sections:
             for batch in sections[f"broken {name}"].to_batches():
                 join.keep_broken(stream, batch)

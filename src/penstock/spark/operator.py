@@ -22,7 +22,6 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from penstock.engine.release import alone_in
 from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError, SchemaError
 from penstock.kernels.sentinels import BEGINNING, END_OF_TIME
@@ -34,12 +33,20 @@ from penstock.spark.checkpoint import check_checkpoint
 from penstock.spark.division import divided
 from penstock.spark.limit_checks import check_limits
 from penstock.spark.processor import COUNTERS, OUTPUT, JoinProcessor, horizon_ms
-from penstock.spark.rows.blobs import blob_schema, read_blobs
-from penstock.spark.rows.packing import PACKED, Packer
-from penstock.spark.rows.unpacking import KIND, Unpacker, output_schema
+from penstock.spark.rows.blobs import read_blobs
+from penstock.spark.rows.over import over_rows
+from penstock.spark.rows.packing import PACKED, Packer, blob_schemas
+from penstock.spark.rows.unpacking import (
+    KIND,
+    Unpacker,
+    of_kind,
+    output_schema,
+    stream_rows,
+    with_kind,
+)
 from penstock.spark.sent_kernels import take_distributed
 from penstock.spark.session import prepare_session, shuffle_partitions
-from penstock.spark.state.bucket import release_parts, with_guests
+from penstock.spark.state.bucket_batch import Batch, take_batch
 from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.scratch import place_for
 from penstock.spark.watermarks import (
@@ -72,6 +79,8 @@ _OPTIONS: Final = (
     "indexes",
     "probe_orders",
     "limits",
+    "forget",
+    "promises",
     *(option.name for option in fields(SparkOptions)),
 )
 
@@ -86,13 +95,17 @@ def _check_jumps(query: Query) -> None:
             )
 
 
-def _check_promises(query: Query) -> None:
-    names = [stream.name for stream in query.streams if stream.promised]
-    if names:
-        raise PlanError(
-            f"streams {names} say what they will not bring any more, which only the embedded "
-            "engine can use so far; leave what it promises out of its Stream"
-        )
+def _check_history(query: Query, initial: Mapping[str, Any]) -> None:
+    """Refuse the history of a stream whose promises it would have to be heard out for."""
+    for stream in query.streams:
+        told = [
+            name for name in ("punctuation", "clustered", "increasing") if getattr(stream, name)
+        ]
+        if told and initial:
+            raise InputError(
+                f"stream {stream.name!r} has {told[0]}=, and what it has promised is not known "
+                "from a history; leave initial= out, and read the history as part of the stream"
+            )
 
 
 def join_on_spark(
@@ -104,7 +117,7 @@ def join_on_spark(
     """The joined rows, as a DataFrame: streaming if the inputs are."""
     kind = options.kind
     _check_jumps(query)
-    _check_promises(query)
+    _check_history(query, options.initial)
     spark, streaming = _session(query, frames)
     prepare_session(spark, streaming)
     frames = {name: with_arrival(query, name, frame) for name, frame in frames.items()}
@@ -145,7 +158,7 @@ def join_on_spark(
         union(watermarked(binding, frames, packed, ahead, horizon))
         .groupBy("bucket")
         .transformWithStateInPandas(
-            JoinProcessor(binding, plan, place, count, horizon, keep_late=kind),
+            JoinProcessor(binding, plan, place, count, horizon, all_kinds=kind),
             OUTPUT,
             "Append",
             "EventTime",
@@ -251,7 +264,7 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
 
     A function of one argument, made for `applyInArrow`, which counts them.
     """
-    schemas = [blob_schema(binding, stream) for stream in range(len(binding.query.streams))]
+    schemas = blob_schemas(binding)
 
     def join(blobs: pa.Table) -> pa.Table:
         with plain_errors():
@@ -260,16 +273,17 @@ def whole_join(binding: Binding, plan: Plan, kind: bool) -> Callable[[pa.Table],
 
     def joined_of(blobs: pa.Table) -> pa.Table:
         data = (each.as_buffer() if each.is_valid else None for each in blobs["data"])
-        home, guests = read_blobs(schemas, blobs["stream"].to_pylist(), data)
-        released = {
-            stream: release_parts(binding, stream, parts, BEGINNING)
-            for stream, parts in home.items()
-        }
-        arrivals = {stream: each.arrivals for stream, each in released.items()}
-        everyone = with_guests(binding, arrivals, guests, BEGINNING)
-        joined = BucketEngine(binding, plan).run(everyone, END_OF_TIME, alone_in(released))
+        home, others = read_blobs(schemas, blobs["stream"].to_pylist(), data)
+        bucket = blobs["bucket"][0].as_py()
+        engine = BucketEngine(binding, plan)
+        done = take_batch(engine, Batch(bucket, home, others), BEGINNING, END_OF_TIME)
         if not kind:
-            return joined
-        return joined.add_column(0, KIND, pa.repeat(pa.scalar("result"), joined.num_rows))
+            return done.results
+        rows = [of_kind(each, "result") for each in done.results.to_batches()]
+        for stream, each in done.released.items():
+            if each.broken is not None:
+                rows.append(of_kind(stream_rows(binding, stream, each.broken), "broken"))
+        rows += [of_kind(over_rows(binding, each), "punctuation") for each in done.over]
+        return pa.Table.from_batches(rows, with_kind(binding.output_schema()))
 
     return join

@@ -57,13 +57,13 @@ class JoinProcessor(StatefulProcessor):
         buckets: BucketCount,
         horizon_ms: int,
         *,
-        keep_late: bool,
+        all_kinds: bool,
     ) -> None:
         self._place = place
         self._buckets = buckets
         self._binding = binding
         self._plan = plan
-        self._keep_late = keep_late
+        self._all_kinds = all_kinds
         self._horizon_ms = horizon_ms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -115,7 +115,7 @@ class JoinProcessor(StatefulProcessor):
                 self._plan,
                 self._place,
                 self._buckets,
-                keep_late=self._keep_late,
+                all_kinds=self._all_kinds,
             )
         return self._task
 

@@ -17,13 +17,16 @@ from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount
 from penstock.spark.processor import NAMES, StateStore
 from penstock.spark.rows.blobs import (
+    BROKEN,
+    OVER,
     RESULT,
-    blob_schema,
     read_blob,
     read_blobs,
     tick_time,
     write_blobs,
 )
+from penstock.spark.rows.over import over_rows
+from penstock.spark.rows.packing import blob_schemas
 from penstock.spark.sent_kernels import take_distributed
 from penstock.spark.state.bucket import Bucket, BucketStep
 from penstock.spark.state.hot import HotState, ProcessMemory
@@ -46,7 +49,7 @@ def _hot_state(place: Place) -> HotState:
 class Task:
     """The buckets of one partition, one after another, over the store of Spark's task.
 
-    keep_late: whether late rows are given out.
+    all_kinds: whether rows that are no results are given out.
     """
 
     def __init__(
@@ -56,15 +59,14 @@ class Task:
         place: Place,
         buckets: BucketCount,
         *,
-        keep_late: bool,
+        all_kinds: bool,
     ) -> None:
         take_distributed()
         division = (buckets.here(), buckets.partitions_here())
         self._bucket = Bucket(binding, plan, _hot_state(place), division)
-        self._keep_late = keep_late
-        self._schemas = [
-            blob_schema(binding, stream) for stream in range(len(binding.query.streams))
-        ]
+        self._all_kinds = all_kinds
+        self._binding = binding
+        self._schemas = blob_schemas(binding)
 
     def begin(self, store: StateStore, history: pd.DataFrame) -> None:
         """A bucket gets its history."""
@@ -73,7 +75,7 @@ class Task:
         rows = zip(*(history[name] for name in ("stream", "time", "data")), strict=True)
         for stream, time, data in rows:
             if pd.isna(time):
-                batches.setdefault(stream, []).append(read_blob(data, self._schemas[stream]))
+                batches.setdefault(stream, []).append(read_blob(data, self._schemas.home[stream]))
             else:
                 newest[stream] = max(newest.get(stream, BEGINNING), tick_time(data))
         with plain_errors():
@@ -85,9 +87,9 @@ class Task:
         """A bucket gets the packed rows of a batch."""
         streams = chain.from_iterable(frame["stream"] for frame in frames)
         data = chain.from_iterable(frame["data"] for frame in frames)
-        home, guests = read_blobs(self._schemas, streams, data)
+        home, others = read_blobs(self._schemas, streams, data)
         with plain_errors():
-            step = self._bucket.step(name, store, home, watermark, guests)
+            step = self._bucket.step(name, store, home, watermark, others)
         yield from self._output(step)
 
     def wake(self, name: str, store: StateStore, watermark: int) -> Iterator[pd.DataFrame]:
@@ -96,7 +98,7 @@ class Task:
             step = self._bucket.wake(name, store, watermark)
         if step is None:
             return
-        has_lost = bool(step.lost or step.lost_variance or step.shed)
+        has_lost = bool(step.lost or step.lost_variance or step.shed or step.purged or step.over)
         for frame in self._output(step):
             # Of a bucket that was woken only what it gives out, or loses, belongs to the batch.
             if has_lost or frame["data"].notna().any():
@@ -125,7 +127,15 @@ class Task:
         for batch in step.results.to_batches():
             for data in write_blobs(batch):
                 yield RESULT, data
-        if self._keep_late:
-            for stream, rows in step.late.items():
+        if self._all_kinds:
+            for number, rows in self._others(step):
                 for data in write_blobs(rows):
-                    yield stream, data
+                    yield number, data
+
+    def _others(self, step: BucketStep) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """What else comes out, and what stands in the place of a stream."""
+        yield from step.late.items()
+        for stream, rows in step.broken.items():
+            yield BROKEN + stream, rows
+        for over in step.over:
+            yield OVER, over_rows(self._binding, over)

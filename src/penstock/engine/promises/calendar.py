@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from penstock.kernels.arena import Words
 from penstock.kernels.punctuation.key_rows import NEVER
@@ -18,6 +19,8 @@ __all__ = ["Calendar"]
 
 _NONE: Final = np.empty(0, np.int64)
 _FIRST_ROOM: Final = 16
+
+_COLUMNS: Final = ("time", "row", "stream")
 
 
 class _Run:
@@ -109,6 +112,17 @@ class Calendar:
     def clear(self) -> None:
         """Take out all entries."""
         self._use([])
+
+    def table(self) -> pa.Table:
+        """All entries, in order of time, to be saved."""
+        entries = np.concatenate([np.empty((3, 0), np.int64), *(r.entries for r in self._runs)], 1)
+        entries = entries[:, np.argsort(entries[0], kind="stable")]
+        return pa.table(dict(zip(_COLUMNS, entries, strict=True)))
+
+    def load(self, table: pa.Table) -> None:
+        """Those of a table."""
+        entries = np.stack([table[name].to_numpy() for name in _COLUMNS])
+        self._use([_Run(entries)] if entries.shape[1] else [])
 
     def renumber(self, places: Words) -> None:
         """Follow rows to other places; those whose place is below zero are gone."""

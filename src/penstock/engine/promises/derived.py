@@ -7,7 +7,8 @@ it is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,20 @@ __all__ = ["Derived"]
 
 class Derived:
     """Those of all streams. line: of a clustered or increasing stream, its tuples in order of time,
-    from the last one on that all before it have come."""
+    from the last one on that all before it have come; those that are elsewhere are guests."""
 
     def __init__(self, query: Query, wide: Wide) -> None:
         """wide: takes what increasing streams promise."""
         self._query = query
         self._wide = wide
         self.line: dict[int, Arrivals] = {}
+
+    def hear(self, stream: int, others: Arrivals) -> None:
+        """Take note of tuples of a clustered or increasing stream that are elsewhere: they end keys
+        that are here."""
+        guests = replace(others, guests=np.ones(len(others), np.bool_))
+        parts = [self.line[stream], guests] if stream in self.line else [guests]
+        self.line[stream] = Arrivals.concatenated(parts).in_time_order()
 
     def breaks(self, stream: int, arrivals: Arrivals, exact: bool) -> list[Words]:
         """Which arrivals of a batch break what others of it promise, that are before them in time.
@@ -85,8 +93,19 @@ class Derived:
 
         Tuples of one time have no order: they stand in all clusters of that time.
         """
+        times = _numbered(line.ts)
+        if line.guests is None:
+            return self._come_back_at(stream, line, times, exact)
+        back, here = np.zeros(len(line), np.bool_), np.flatnonzero(~line.guests)
+        back[here] = self._come_back_at(stream, line.take(here), times[here], exact)
+        return back
+
+    def _come_back_at(self, stream: int, line: Arrivals, times: Words, exact: bool) -> Flags:
+        """The same. times: of the tuples, as numbers of all times that there are."""
+        if not len(line):
+            return np.zeros(0, np.bool_)
         again = self._are_like_first(stream, line, exact)
-        words, times = line.keys, _numbered(line.ts)
+        words = line.keys
         order = np.lexsort((times, words))
         same = words[order][1:] == words[order][:-1]
         gaps = np.concatenate([[0], same & (np.diff(times[order]) > 1)])
@@ -125,7 +144,7 @@ class Derived:
             return
         line = Arrivals.concatenated(parts).in_time_order()
         stop = int(np.searchsorted(line.ts, passed))
-        ended, at = _last_of_clusters(line.ts[:stop], line.keys[:stop])
+        ended, at = _last_of_clusters(line.slice(0, stop))
         columns = [line.columns[name].take(pa.array(ended)) for name in self._key(stream)]
         yield Closing(stream, line.keys[ended], columns, at)
         if self._query.streams[stream].increasing and stop:
@@ -134,6 +153,21 @@ class Derived:
         # All of the last time: which of their keys go on is not known yet.
         begin = int(np.searchsorted(line.ts, line.ts[stop - 1])) if stop else 0
         self.line[stream] = line.take(np.arange(begin, len(line)))
+
+    def save(self) -> dict[str, pa.Table]:
+        """Everything in it."""
+        return {
+            f"line {stream}": pa.Table.from_batches([line.dump()])
+            for stream, line in self.line.items()
+        }
+
+    def load(self, saved: Mapping[str, pa.Table]) -> None:
+        """What was saved."""
+        for stream in range(len(self._query.streams)):
+            if f"line {stream}" in saved:
+                table = saved[f"line {stream}"].combine_chunks()
+                batches = table.to_batches() or [_empty(table.schema)]
+                self.line[stream] = Arrivals.load(batches[0])
 
     def _key(self, stream: int) -> Sequence[str]:
         return self._query.keys[stream]
@@ -144,19 +178,25 @@ def _numbered(ts: Words) -> Words:
     return np.cumsum(np.diff(ts, prepend=ts[:1]) != 0)
 
 
-def _last_of_clusters(ts: Words, words: Words) -> tuple[Words, Words]:
+def _last_of_clusters(line: Arrivals) -> tuple[Words, Words]:
     """Tuples in order of time after which no other of their key comes at the next time there is,
     and that time."""
-    if not len(ts):
+    ts, words = line.ts, line.keys
+    here = np.arange(len(ts)) if line.guests is None else np.flatnonzero(~line.guests)
+    if not len(here):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     times = _numbered(ts)
-    order = np.lexsort((times, words))
-    goes_on = np.zeros(len(ts), np.bool_)
+    order = here[np.lexsort((times[here], words[here]))]
+    goes_on = np.zeros(len(here), np.bool_)
     goes_on[:-1] = (words[order][1:] == words[order][:-1]) & (np.diff(times[order]) <= 1)
     last = order[~goes_on]
     last = np.sort(last[times[last] < times[-1]])
     first_at = np.searchsorted(times, np.arange(times[-1] + 1))
     return last, ts[first_at[times[last] + 1]]
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)
 
 
 def _go_back(line: Arrivals) -> Flags:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -20,16 +21,15 @@ from penstock.model.punctuation import OneOf, Pattern, Range
 from penstock.windows.key_words import key_words
 from penstock.windows.payload.storage import as_kept
 
-__all__ = ["Marked", "closings_of", "split"]
+__all__ = ["Marked", "closings_of", "split", "wild_patterns"]
 
 
 class Marked(NamedTuple):
-    """tuples: the rows of a batch that are no punctuations; None if all are. closing: what the
-    others promise; None if there are none. rows: how many others. unusable: how many of them have a
-    null in their key."""
+    """tuples: the rows of a batch that are no punctuations; None if all are. closings: what the
+    others promise. rows: how many others. unusable: how many of them name no key."""
 
     tuples: Words | None = None
-    closing: Closing | None = None
+    closings: Sequence[Closing | WideClosing] = ()
     rows: int = 0
     unusable: int = 0
 
@@ -50,9 +50,29 @@ def split(binding: Binding, stream: int, intake: Intake) -> Marked:
     words, present = key_words(columns, binding.key_kinds, len(rows))
     closing = Closing(stream, words, columns, intake.ts[rows])
     if present is None:
-        return Marked(tuples, closing, len(rows))
-    closing = closing.taken(np.flatnonzero(present))
-    return Marked(tuples, closing, len(rows), int(len(rows) - present.sum()))
+        return Marked(tuples, [closing], len(rows))
+    patterns = wild_patterns(binding, stream, columns, intake.ts[rows])
+    wide = [each for key, at in patterns for each in closings_of(binding, stream, dict(key), at)]
+    named = closing.taken(np.flatnonzero(present))
+    unusable = len(rows) - int(present.sum()) - sum(patterns.values())
+    return Marked(tuples, [named, *wide], len(rows), unusable)
+
+
+def wild_patterns(
+    binding: Binding, stream: int, key: Sequence[pa.Array], ts: Words
+) -> Counter[tuple[tuple[tuple[str, Any], ...], int]]:
+    """What punctuations with a null in their key say, how often: a column that is null is left out,
+    and means any value. One with nothing but nulls says nothing."""
+    names = binding.query.keys[stream]
+    nulls = np.stack([column.is_null().to_numpy(zero_copy_only=False) for column in key])
+    some = np.flatnonzero(nulls.any(axis=0) & ~nulls.all(axis=0))
+    patterns: Counter[tuple[tuple[tuple[str, Any], ...], int]] = Counter()
+    for row in some.tolist():
+        values = [(name, column[row].as_py()) for name, column in zip(names, key, strict=True)]
+        given = tuple(each for each in values if each[1] is not None)
+        if not any(value != value for _, value in given):  # noqa: PLR0124  # NaN is no value
+            patterns[given, int(ts[row])] += 1
+    return patterns
 
 
 def closings_of(

@@ -309,6 +309,7 @@ class Promises:
             "keys": self._keys.saved(),
             "counts": pa.table(counts),
             "forgotten": pa.table({"forgotten": [self.forgotten]}),
+            **self.derived.save(),
             **self.told.save(),
             **self.wide.save(types),
         }
@@ -319,6 +320,7 @@ class Promises:
         self._dead = int(self._keys.dead.sum())
         self._closers = set(np.flatnonzero((self._keys.at < NEVER).any(axis=1)).tolist())
         self.wide.load(saved, self._query.keys)
+        self.derived.load(saved)
         self.told.load(saved["told"], saved["told counts"])
         self.discarded, self.purged = (
             saved["counts"][name].to_pylist() for name in ("discarded", "purged")
@@ -326,6 +328,25 @@ class Promises:
         self.forgotten = saved["forgotten"]["forgotten"][0].as_py()
         if self._forgets:
             self.look_again()
+
+    def dump(self) -> dict[str, pa.RecordBatch]:
+        """Everything in it, and when what is to be looked at."""
+        tables = self.save()
+        tables |= {"closings": self._closings.table(), "ends": self._ends.table()}
+        return {name: _one_batch(table) for name, table in tables.items()}
+
+    def load_dump(self, dumped: Mapping[str, pa.RecordBatch]) -> None:
+        """What was dumped, of the same windows."""
+        tables = {name: pa.Table.from_batches([batch]) for name, batch in dumped.items()}
+        self.load(tables)
+        self._closings.load(tables["closings"])
+        self._ends.load(tables["ends"])
+
+    @property
+    def earliest(self) -> int | None:
+        """The time that the watermark must be past for a key to be looked at; None for none."""
+        first = min(self._closings.first, self._ends.first)
+        return None if first == NEVER else first - 1
 
     # Promises out.
 
@@ -366,6 +387,12 @@ class Promises:
     def nbytes(self) -> int:
         """Memory held."""
         return self._keys.nbytes + self._closings.nbytes + self._ends.nbytes
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table in one piece."""
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def _by_stream(rows: Words, streams: Words) -> Iterator[tuple[int, Words]]:

@@ -6,14 +6,17 @@ What only reads blobs, as the workers do that make rows of results, needs no ker
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from penstock.model.binding import Binding
 
 __all__ = [
+    "BROKEN",
+    "OVER",
     "RESULT",
+    "BlobSchemas",
     "Parts",
     "blob_schema",
     "read_blob",
@@ -22,7 +25,10 @@ __all__ = [
     "write_blobs",
 ]
 
-RESULT: Final = -1  # in the place of a stream, of rows that a bucket gives out: joined rows
+# In the place of a stream, of rows that a bucket gives out. Late rows have their stream there.
+RESULT: Final = -1  # joined rows
+OVER: Final = -2  # keys that are over
+BROKEN: Final = 1 << 16  # and the stream: rows that broke a promise of it
 # Java's garbage collector keeps what is larger than half a region, 1 MB or less, apart from the
 # rest, and its heap grows for it: blobs are cut so that they stay below.
 BLOB_BYTES: Final = 400 << 10
@@ -31,12 +37,15 @@ Parts = dict[int, list[pa.RecordBatch]]  # rows by stream
 
 
 def blob_schema(binding: Binding, stream: int) -> pa.Schema:
-    """The columns of a stream's blobs: what its window keeps, and its time."""
+    """The columns of a stream's blobs: what its window keeps, its time, and what
+    marks punctuations."""
     schema = binding.schemas[stream]
     assert schema is not None, "on Spark every stream's schema is known"
     time = binding.query.streams[stream].time_column
     names = binding.kept[stream]
-    names = names if time in names else (*names, time)
+    mark = binding.query.streams[stream].punctuation
+    more = [name for name in (time, mark) if name is not None and name not in names]
+    names = (*names, *more)
     return pa.schema([schema.field(name) for name in names])
 
 
@@ -52,18 +61,27 @@ def read_blob(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     return pa.ipc.read_record_batch(pa.py_buffer(data), schema)
 
 
+class BlobSchemas(NamedTuple):
+    """The columns of what comes to a bucket of each stream: of rows that stay in it, and of what it
+    is to know of others: its guests or, if there is a key, what all buckets are to know."""
+
+    home: Sequence[pa.Schema]
+    others: Sequence[pa.Schema]
+
+
 def read_blobs(
-    schemas: Sequence[pa.Schema], streams: Iterable[int], data: Iterable[bytes | None]
+    schemas: BlobSchemas, streams: Iterable[int], data: Iterable[bytes | None]
 ) -> tuple[Parts, Parts]:
-    """Packed rows that came to a bucket: those that stay in it, and its guests. Ticks are for
-    Spark's watermark, and are left out."""
+    """Packed rows that came to a bucket: those that stay in it, and what it is to know of others.
+    Ticks are for Spark's watermark, and are left out."""
     home: Parts = {}
     guests: Parts = {}
     for stream, blob in zip(streams, data, strict=True):
         if blob is None:
             continue
         of_kind, number = (home, stream) if stream >= 0 else (guests, ~stream)
-        of_kind.setdefault(number, []).append(read_blob(blob, schemas[number]))
+        schema = schemas.home[number] if stream >= 0 else schemas.others[number]
+        of_kind.setdefault(number, []).append(read_blob(blob, schema))
     return home, guests
 
 

@@ -15,7 +15,8 @@ says; they meet nothing.
 
 In a join without a key every row goes to all buckets, and stays in one: that of a hash of all
 that is in it, so that attempts agree, whatever order they see rows in. To the others it goes as a
-guest, in blobs of their own. A history needs no guests: what it meets in itself is known.
+guest, in blobs of their own. A history needs no guests: what it meets in itself is known. If there
+is a key, blobs of that kind hold what all buckets are to know (shared_rows.py).
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from penstock.engine.intake import event_times, fit
 from penstock.kernels.arena import Words
 from penstock.model.binding import Binding
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.rows.blobs import blob_schema, write_blobs
+from penstock.spark.rows.blobs import BlobSchemas, blob_schema, write_blobs
+from penstock.spark.rows.shared_rows import has_shared_rows, shared_rows, shared_schema
 from penstock.spark.sent_kernels import take_distributed
 from penstock.spark.worker_errors import plain_errors
 from penstock.windows.contents import row_hashes
@@ -44,6 +46,7 @@ __all__ = [
     "BLOB",
     "PACKED",
     "Packer",
+    "blob_schemas",
     "in_schema",
 ]
 
@@ -103,7 +106,7 @@ class Packer:
             return
         blobs: list[Blob] = []
         size = 0
-        for blob in chain(self._ticks(int(ts.max())), self._blobs(rows)):
+        for blob in chain(self._ticks(int(ts.max())), self._blobs(rows, ts)):
             blobs.append(blob)
             size += len(blob[-1] or b"")
             if size >= PACKED_BYTES:
@@ -119,9 +122,14 @@ class Packer:
         tick = newest.to_bytes(8, "little", signed=True)
         return [(bucket, self.stream, newest, tick) for bucket in names]
 
-    def _blobs(self, rows: pa.RecordBatch) -> Iterator[Blob]:
+    def _blobs(self, rows: pa.RecordBatch, ts: Words) -> Iterator[Blob]:
         names = self.buckets.names()
         buckets = self._buckets(rows, len(names))
+        if has_shared_rows(self.binding, self.stream):
+            homes = np.array(names)[buckets]
+            shared = shared_rows(self.binding, self.stream, rows, ts, homes)
+            for data in write_blobs(shared):
+                yield from ((bucket, ~self.stream, None, data) for bucket in names)
         order = np.argsort(buckets, kind="stable")
         rows, buckets = take_rows(rows, order), buckets[order]
         ends = np.searchsorted(buckets, np.arange(len(names)), side="right").tolist()
@@ -148,6 +156,16 @@ class Packer:
         # 16 bits are sorted by counting, in one pass; more buckets there are not.
         buckets: Words = (mixed % np.uint64(count)).astype(np.int16)
         return buckets
+
+
+def blob_schemas(binding: Binding) -> BlobSchemas:
+    """The columns of all that comes to a bucket."""
+    streams = range(len(binding.query.streams))
+    others = shared_schema if binding.query.keys[0] else blob_schema
+    return BlobSchemas(
+        [blob_schema(binding, stream) for stream in streams],
+        [others(binding, stream) for stream in streams],
+    )
 
 
 def _batch(blobs: list[Blob]) -> pa.RecordBatch:

@@ -1,4 +1,5 @@
-"""What a bucket gives out, as rows again: results, and late rows if they are asked for."""
+"""What a bucket gives out, as rows again: results; and if they are asked for, late rows, those that
+broke a promise, and keys that are over."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.model.binding import Binding
-from penstock.spark.rows.blobs import RESULT, blob_schema, read_blob
+from penstock.spark.rows.blobs import BROKEN, OVER, RESULT, blob_schema, read_blob
 
-__all__ = ["KIND", "Unpacker", "output_schema"]
+__all__ = ["KIND", "Unpacker", "of_kind", "output_schema", "stream_rows", "with_kind"]
 
 KIND: Final = "kind"
+_OUTPUT_KINDS: Final = {RESULT: "result", OVER: "punctuation"}  # in the columns of the output
 
 
 def output_schema(binding: Binding, kind: bool) -> StructType:
@@ -33,34 +35,41 @@ class Unpacker:
     kind: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        results = self.binding.output_schema()
         for batch in batches:
             for stream, data in zip(
                 batch.column("stream").to_pylist(), batch.column("data"), strict=True
             ):
                 if not data.is_valid:
                     continue
-                if stream == RESULT:
-                    yield _of_kind(read_blob(data.as_buffer(), results), "result", self.kind)
-                else:
-                    schema = blob_schema(self.binding, stream)
-                    late = read_blob(data.as_buffer(), schema)
-                    yield _of_kind(late_rows(self.binding, stream, late), "late", self.kind)
+                what, rows = self._read(stream, data.as_buffer())
+                yield of_kind(rows, what) if self.kind else rows
+
+    def _read(self, stream: int, data: pa.Buffer) -> tuple[str, pa.RecordBatch]:
+        """The kind of some rows, and the rows in the columns of the output."""
+        if stream in _OUTPUT_KINDS:
+            return _OUTPUT_KINDS[stream], read_blob(data, self.binding.output_schema())
+        what, number = ("late", stream) if stream < BROKEN else ("broken", stream - BROKEN)
+        rows = read_blob(data, blob_schema(self.binding, number))
+        return what, stream_rows(self.binding, number, rows)
 
 
-def _of_kind(batch: pa.RecordBatch, what: str, kind: bool) -> pa.RecordBatch:
-    if not kind:
-        return batch
+def with_kind(schema: pa.Schema) -> pa.Schema:
+    """The columns of the output with that of its kind."""
+    return schema.insert(0, pa.field(KIND, pa.string()))
+
+
+def of_kind(batch: pa.RecordBatch, what: str) -> pa.RecordBatch:
+    """Rows of the output with their kind."""
     column = pa.repeat(pa.scalar(what, pa.string()), len(batch))
-    return pa.RecordBatch.from_arrays([column, *batch.columns], [KIND, *batch.schema.names])
+    return pa.RecordBatch.from_arrays([column, *batch.columns], schema=with_kind(batch.schema))
 
 
-def late_rows(binding: Binding, stream: int, late: pa.RecordBatch) -> pa.RecordBatch:
-    """Late rows of a stream in the columns of the output, those of other streams null."""
+def stream_rows(binding: Binding, stream: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a stream in the columns of the output, those of other streams null."""
     columns = [
-        late.column(out.column) if out.stream == stream else pa.nulls(len(late), out.type)
+        rows.column(out.column) if out.stream == stream else pa.nulls(len(rows), out.type)
         for out in binding.output
     ]
-    time = late.column(binding.query.streams[stream].time_column)
+    time = rows.column(binding.query.streams[stream].time_column)
     schema = binding.output_schema()
     return pa.RecordBatch.from_arrays([*columns, time.cast(binding.event_time)], schema=schema)

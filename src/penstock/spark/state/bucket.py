@@ -28,9 +28,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.engine.arrivals import Arrivals
-from penstock.engine.intake import event_times
-from penstock.engine.release import Released, alone_in, release
+from penstock.engine.promises.told import Propagated
+from penstock.engine.release import Released
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
@@ -39,23 +38,25 @@ from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.shedding.shedder import Shedder
 from penstock.spark.bucket_count import spread_names
+from penstock.spark.state.bucket_batch import Batch, kept, release_parts, take_batch
 from penstock.spark.state.cold_state import ColdState
 from penstock.spark.state.hot import HotState
 from penstock.spark.state.manifest import Manifest, Store
 from penstock.spark.state.segment_bytes import table_of
 from penstock.spark.state.segments import Segments
 
-__all__ = ["Bucket", "BucketStep", "release_parts", "with_guests"]
+__all__ = ["Bucket", "BucketStep"]
 
-_NO_GUESTS: Final[Mapping[int, Sequence[pa.RecordBatch]]] = {}
+_NO_OTHERS: Final[Mapping[int, Sequence[pa.RecordBatch]]] = {}
 
 
 @dataclass(frozen=True)
 class BucketStep:
     """What one batch brought to a bucket.
 
-    results: the joined rows. late: rows behind the watermark, by stream. rebuilt: whether
-    the windows had to be filled from segments.
+    results: the joined rows. released: the rows of each stream, those that are late or break a
+    promise among them. over: keys that are over since. discarded, purged: tuples that promises let
+    go. rebuilt: whether the windows had to be filled from segments.
 
     Under limits, ghosts: how many it has. shed, lost, lost_variance: what this step adds to the
     tuples that were shed, to the results lost without them, and to the variance of these; None
@@ -63,7 +64,10 @@ class BucketStep:
     """
 
     results: pa.Table
-    late: Mapping[int, pa.RecordBatch]
+    released: Mapping[int, Released]
+    over: Sequence[Propagated]
+    discarded: int
+    purged: int
     manifest: Manifest
     live: int
     bytes: int
@@ -75,8 +79,19 @@ class BucketStep:
     unprobed: int = 0
 
     @property
+    def late(self) -> dict[int, pa.RecordBatch]:
+        """Rows behind the watermark, by stream."""
+        return {s: each.late for s, each in self.released.items() if each.late is not None}
+
+    @property
+    def broken(self) -> dict[int, pa.RecordBatch]:
+        """Rows that their stream had promised not to bring, by stream."""
+        return {s: each.broken for s, each in self.released.items() if each.broken is not None}
+
+    @property
     def counts(self) -> BucketCounts:
         """What Spark sums up of it."""
+        marked = [each.marked for each in self.released.values() if each.marked is not None]
         return BucketCounts(
             produced=self.results.num_rows,
             late=sum(len(rows) for rows in self.late.values()),
@@ -88,30 +103,13 @@ class BucketStep:
             shed=self.shed,
             ghosts=self.ghosts,
             unprobed=self.unprobed,
+            punctuations=sum(each.rows for each in marked),
+            unusable=sum(each.unusable for each in marked),
+            broken=sum(len(rows) for rows in self.broken.values()),
+            discarded=self.discarded,
+            purged=self.purged,
+            propagated=sum(len(each.at) for each in self.over),
         )
-
-
-def with_guests(
-    binding: Binding,
-    arrivals: Mapping[int, Arrivals],
-    guests: Mapping[int, Sequence[pa.RecordBatch]],
-    watermark: int,
-) -> dict[int, Arrivals]:
-    """Arrivals by stream, with the guests among them that came in these blobs."""
-    everyone = dict(arrivals)
-    for stream, parts in guests.items():
-        others = release_parts(binding, stream, parts, watermark).arrivals
-        home = everyone.get(stream, others.slice(0, 0))
-        everyone[stream] = home.with_guests(others)
-    return everyone
-
-
-def release_parts(
-    binding: Binding, stream: int, parts: Sequence[pa.RecordBatch], watermark: int
-) -> Released:
-    """The arrivals of a stream that came in several blobs."""
-    batch = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-    return release(binding, stream, event_times(binding.query, stream, batch), watermark)
 
 
 class Bucket:
@@ -131,19 +129,15 @@ class Bucket:
         store: Store,
         batches: Mapping[int, Sequence[pa.RecordBatch]],
         watermark: int,
-        guests: Mapping[int, Sequence[pa.RecordBatch]] = _NO_GUESTS,
+        others: Mapping[int, Sequence[pa.RecordBatch]] = _NO_OTHERS,
     ) -> BucketStep:
         """Join one batch, whose rows have the columns of blobs, into a bucket.
 
-        guests: rows of the batch that stay in other buckets.
+        others: what it is to know of rows that stay in other buckets.
         """
         manifest, is_new = self._manifest(store)
         plan = self._plan_of(bucket)
         watermark = max(manifest.watermark, watermark)
-        released = {
-            stream: release_parts(self._binding, stream, parts, watermark)
-            for stream, parts in batches.items()
-        }
         hot = None if is_new else self._hot.claim(bucket, manifest.token, self._binding, plan)
         rebuilt = hot is None and manifest.token != ""
         engine = hot or self._hot.make(self._binding, plan)
@@ -152,16 +146,14 @@ class Bucket:
             cold.restore(watermark)
         manifest.watermark = watermark
         engine.gate.numbered = manifest.numbered
-        arrivals = {s: self._kept(s, each.arrivals) for s, each in released.items()}
         produced = engine.driver.produced
-        everyone = with_guests(self._binding, arrivals, guests, watermark)
-        results = engine.run(everyone, watermark, alone_in(released))
+        done = take_batch(engine, Batch(int(bucket), batches, others), watermark, watermark)
         manifest.produced += engine.driver.produced - produced
         manifest.numbered = engine.gate.numbered
-        for stream, each in released.items():
+        for stream, each in done.released.items():
             manifest.arrived[stream] += sum(len(part) for part in batches[stream])
             manifest.late[stream] += 0 if each.late is None else len(each.late)
-            cold.append(stream, arrivals[stream])
+            cold.append(stream, done.arrivals[stream])
         was = replace(manifest)
         cold.settle()
         self._set_timer(store, manifest, engine.earliest)
@@ -170,8 +162,8 @@ class Bucket:
         windows = engine.driver.windows
         live = sum(windows.live(stream) for stream in range(windows.streams))
         held = windows.state_bytes + windows.payload_bytes
-        late_rows = {s: each.late for s, each in released.items() if each.late is not None}
-        step = BucketStep(results, late_rows, manifest, live, held, rebuilt)
+        gone = (done.over, done.discarded, done.purged)
+        step = BucketStep(done.results, done.released, *gone, manifest, live, held, rebuilt)
         if engine.driver.shedder.limits is not None:
             step = _with_losses(step, was, engine.driver.shedder)
         self._hot.publish(bucket, manifest.token, engine)
@@ -215,7 +207,7 @@ class Bucket:
         for stream, parts in batches.items():
             arrivals = release_parts(self._binding, stream, parts, BEGINNING).arrivals
             manifest.arrived[stream] += sum(len(part) for part in parts)
-            arrivals = self._kept(stream, arrivals)
+            arrivals = kept(self._binding, stream, arrivals)
             begin = self._first_needed(stream, manifest.watermark)
             needed = arrivals.slice(int(np.searchsorted(arrivals.ts, begin)), len(arrivals))
             segments = Segments(self._binding, store, manifest, stream)
@@ -245,13 +237,6 @@ class Bucket:
         if stream not in query.preserved:
             return []
         return [max(query.windows[stream].ends(int(ts)), watermark) for ts in first]
-
-    def _kept(self, stream: int, arrivals: Arrivals) -> Arrivals:
-        """Those that are more than a row without a key that nobody counts."""
-        query = self._binding.query
-        if query.keeps_keyless(stream) or query.counts_arrivals:
-            return arrivals
-        return arrivals.with_keys()
 
     def _manifest(self, store: Store) -> tuple[Manifest, bool]:
         data = store.read_manifest()

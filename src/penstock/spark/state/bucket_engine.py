@@ -7,15 +7,19 @@ the data, not of the attempt, the partitions or the batches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from penstock.engine.arrivals import Arrivals
+from penstock.engine.driver import NUMBER
 from penstock.engine.engine import Engine
 from penstock.engine.intake import event_times
+from penstock.engine.promises.promises import Promise
 from penstock.kernels import matches, ring
-from penstock.kernels.arena import Flags
+from penstock.kernels.arena import Flags, Words
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.windows.allocator import Allocator
@@ -27,11 +31,53 @@ class BucketEngine(Engine):
     """The engine of a bucket, with what only its cold state asks for."""
 
     def __init__(self, binding: Binding, plan: Plan, memory: Allocator | None = None) -> None:
-        # Whether tuples may leave before their window ends: they are shed and, in semi joins, go
-        # once they have matched. If not, time says which remain, and flags which have matched.
-        self.leaves_early = plan.limits is not None
-        keep_matched = not self.leaves_early
-        super().__init__(binding, plan, memory, by_contents=True, keep_matched=keep_matched)
+        # Whether tuples may leave before their window ends: they are shed, or go by promises and,
+        # in semi joins, once they have matched. If not, time says which remain, and flags which
+        # have matched.
+        self.leaves_early = plan.limits is not None or binding.query.promises
+        # Then they have numbers. Under limits the windows know them.
+        self._numbered = self.leaves_early and plan.limits is None
+        self.next_numbers = [0] * len(binding.query.streams)
+        super().__init__(
+            binding,
+            plan,
+            memory,
+            by_contents=True,
+            keep_matched=not self.leaves_early,
+            numbered=self._numbered,
+        )
+
+    def run(
+        self,
+        arrivals: Mapping[int, Arrivals],
+        watermark: int,
+        alone: Mapping[int, Arrivals] | None = None,
+        closings: Sequence[Promise] = (),
+    ) -> pa.Table:
+        if self._numbered:
+            arrivals = {s: self._with_numbers(s, each) for s, each in arrivals.items()}
+        return super().run(arrivals, watermark, alone, closings)
+
+    def _with_numbers(self, stream: int, arrivals: Arrivals) -> Arrivals:
+        first = self.next_numbers[stream]
+        self.next_numbers[stream] += len(arrivals)
+        return self.renumbered(arrivals, np.arange(first, self.next_numbers[stream]))
+
+    def renumbered(self, arrivals: Arrivals, numbers: Words) -> Arrivals:
+        """The same with their numbers, if these are kept with the tuples."""
+        if not self._numbered:
+            return arrivals
+        return replace(arrivals, columns={**arrivals.columns, NUMBER: pa.array(numbers)})
+
+    def numbers(self, window: int, sequences: Words) -> Words:
+        """The numbers of tuples in a window, or of ghosts, if some may leave early."""
+        windows = self.driver.windows
+        if not self._numbered:
+            return windows.numbers(window, sequences)
+        payload = windows.payloads[window]
+        assert payload is not None, "on Spark every stream is bound"
+        numbers: Words = payload.take(NUMBER, sequences).to_numpy()
+        return numbers
 
     def matched(self, stream: int, begin: int) -> Flags:
         """Which tuples of a window have matched, of those from a time on, oldest first."""

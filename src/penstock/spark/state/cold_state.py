@@ -11,8 +11,9 @@ watermark has not passed, so letting them in writes nothing. Which of its tuples
                 its arrivals are written from there. Beside the segments each step writes a record
                 of the numbers that remain, so a tuple that leaves later costs its number only.
 
-The record has tables: `left N`, the numbers in window N as differences, and `marks N`, the marks
-there, if they may be others than when the segments were written. Under limits it also has what the
+The record has tables: `left N`, the numbers in window N as differences, `marks N`, the marks there,
+if they may be others than when the segments were written, `matched N`, which of those that may come
+out alone have matched, and `promises *`, what is known of promises. Under limits it also has what the
 shedder knows (shedding/saved.py), with the ledger, so that a result is counted as lost once,
 whoever goes on; and ghosts have windows, numbers and segments as tuples have.
 """
@@ -28,20 +29,27 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
 from penstock.errors import SnapshotError
-from penstock.kernels.arena import Words
+from penstock.kernels.arena import Flags, Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.runtime.sections import pack_sections, unpack_sections
 from penstock.shedding import saved
 from penstock.shedding.shedder import Shedder
 from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.manifest import Manifest, Store
-from penstock.spark.state.segment_bytes import read_flags, table_of, tuples_in, write_flags
+from penstock.spark.state.segment_bytes import (
+    NUMBER,
+    read_flags,
+    table_of,
+    tuples_in,
+    write_flags,
+)
 from penstock.spark.state.segments import Remaining, Segments
 from penstock.windows.payload.pieces import in_pieces
 
 __all__ = ["ColdState"]
 
 _RECORD: Final = (-1, 0)  # where it is among the segments
+_PROMISES: Final = "promises "  # before the names of what is known of them
 _Record = dict[str, pa.Table]
 
 
@@ -60,6 +68,7 @@ class ColdState:
         self._streams = range(windows.streams)
         listed = range(windows.count)  # those of ghosts are behind those of the streams
         self._segments = [Segments(self._binding, store, manifest, each) for each in listed]
+        engine.next_numbers = [self._segments[stream].last + 1 for stream in self._streams]
 
     # Filling windows.
 
@@ -88,7 +97,10 @@ class ColdState:
     def _tuples(self, stream: int, remaining: Remaining) -> Iterator[Arrivals]:
         for table in self._segments[stream].read(remaining):
             for batch in table.to_batches():
-                yield tuples_in(self._binding, stream, batch)
+                arrivals = tuples_in(self._binding, stream, batch)
+                if remaining.numbers is not None:
+                    arrivals = self._engine.renumbered(arrivals, batch[NUMBER].to_numpy())
+                yield arrivals
 
     def _history(self) -> dict[int, Arrivals]:
         """All that there is, in order of time."""
@@ -140,15 +152,24 @@ class ColdState:
         if self._shedder.limits is not None:
             saved.load(self._shedder, record)
         for stream in self._streams:
-            left = _left(record, stream)
+            left, done = _left(record, stream), 0
+            matched = _matched(record, stream)
             for arrivals in self._tuples(stream, Remaining(numbers=left)):
-                self._engine.driver.refill(stream, arrivals)
-            windows.set_numbers(stream, windows.live_sequences(stream), left)
+                end = done + len(arrivals)
+                self._engine.driver.refill(
+                    stream, arrivals, None if matched is None else matched[done:end]
+                )
+                done = end
+            if self._shedder.limits is not None:
+                windows.set_numbers(stream, windows.live_sequences(stream), left)
             if f"marks {stream}" in record:
                 windows.add_marks(stream, record[f"marks {stream}"]["marks"].to_numpy())
         if self._shedder.limits is not None:
             saved.load_numbers(self._shedder, record["numbers"])  # filling has counted on
             self._fill_ghosts(self._shedder, record, watermark)
+        promises = self._engine.driver.promises
+        if promises is not None:
+            promises.load(_of_promises(record))
 
     def _fill_ghosts(self, shedder: Shedder, record: _Record, watermark: int) -> None:
         first = len(self._streams)
@@ -193,6 +214,9 @@ class ColdState:
         if self._shedder.limits is not None:
             record |= saved.save(self._shedder)
             self._manifest.note_losses(self._shedder)
+        promises = engine.driver.promises
+        if promises is not None:
+            record |= {f"{_PROMISES}{name}": table for name, table in promises.save().items()}
         if engine.leaves_early:
             self._store.write_segment(*_RECORD, pack_sections(record, "bucket", "zstd"))
             self._manifest.recorded = True
@@ -224,7 +248,7 @@ class ColdState:
         """Record what is in a window, and write what of it is in no segment yet."""
         windows, segments, shedder = self._windows, self._segments[window], self._shedder
         live = windows.live_sequences(window)
-        numbers = windows.numbers(window, live)
+        numbers = self._engine.numbers(window, live)
         segments.append(self._taken(window, live[numbers > segments.last]))
         # Differences are small, and so take little room.
         record[f"left {window}"] = pa.table({"step": np.diff(numbers, prepend=0)})
@@ -233,6 +257,9 @@ class ColdState:
         is_sample = shedder.limits is not None and shedder.losses.threshold < 1.0
         if is_met or (is_sample and window not in self._streams):
             record[f"marks {window}"] = pa.table({"marks": windows.marks(window, live)})
+        if window in self._query.marked:
+            matched = self._engine.matched(window, BEGINNING)
+            record[f"matched {window}"] = pa.table({"matched": matched})
         return Remaining(numbers=numbers)
 
     def _whole(self, window: int) -> Iterator[pa.Table]:
@@ -251,10 +278,26 @@ class ColdState:
                 return saved.save_ghosts(shedder, window - len(self._streams), some)
             ts, payload = windows.timestamps(window, some), windows.payloads[window]
             assert payload is not None, "on Spark every stream is bound"
-            numbers = windows.numbers(window, some) if self._engine.leaves_early else None
-            return table_of(ts, payload.take_all(some), numbers)
+            numbers = self._engine.numbers(window, some) if self._engine.leaves_early else None
+            columns = payload.take_all(some)
+            return table_of(
+                ts, {name: columns[name] for name in self._binding.kept[window]}, numbers
+            )
 
         return in_pieces(sequences, table)
+
+
+def _of_promises(record: _Record) -> dict[str, pa.Table]:
+    parts = [name for name in record if name.startswith(_PROMISES)]
+    return {name.removeprefix(_PROMISES): record[name] for name in parts}
+
+
+def _matched(record: _Record, window: int) -> Flags | None:
+    """Which of those left in a window have matched, if that counts there."""
+    if f"matched {window}" not in record:
+        return None
+    flags: Flags = record[f"matched {window}"]["matched"].to_numpy()
+    return flags
 
 
 def _left(record: _Record, window: int) -> Words:
