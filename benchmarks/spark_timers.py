@@ -21,7 +21,7 @@ import pyarrow as pa
 from benchmarks.subject import join_within
 from penstock.engine import driver
 from penstock.spark import operator, processor
-from penstock.spark.state import bucket, segments
+from penstock.spark.state import bucket_batch, segments
 from penstock.spark.state.mapped import MappedFiles
 
 __all__ = ["read_times", "timed_join"]
@@ -35,7 +35,7 @@ _PARTS: Final[list[tuple[str, Any, str]]] = [
     ("hot state", MappedFiles, "publish"),
     ("segments", segments, "write_rows"),
     ("segments", segments, "read_rows"),
-    ("order", bucket, "release_parts"),
+    ("order", bucket_batch, "release_parts"),
     ("kernel", driver, "arrive"),
     ("take", driver.Driver, "_emit"),
     ("rest of the driver", driver.Driver, "run"),

@@ -26,8 +26,8 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.rows.blobs import blob_schema, read_blobs
-from penstock.spark.rows.packing import Packer
+from penstock.spark.rows.blobs import read_blobs
+from penstock.spark.rows.packing import Packer, blob_schemas
 from penstock.spark.state.bucket import Bucket
 from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.spark.state.hot import ProcessMemory
@@ -233,7 +233,7 @@ def test_where_a_row_stays_depends_on_what_is_in_it() -> None:
         for part in parts:
             for packed in Packer(binding, 1, BucketCount(4))([part]):
                 for row in packed.to_pylist():
-                    schemas = [blob_schema(binding, stream) for stream in (0, 1)]
+                    schemas = blob_schemas(binding)
                     read = read_blobs(schemas, [row["stream"]], [row["data"]])
                     for into, got in zip((home, guests), read, strict=True):
                         for blob in got.get(1, []):

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from datetime import time as datetime_time
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ from hypothesis import strategies as st
 
 import penstock as ps
 from penstock.engine.promises import told
+from penstock.engine.promises.closed_ranges import ClosedRanges
+from penstock.kernels.punctuation.key_rows import NEVER
 from support.oracle import OracleStream, Row, Step, answer
 from support.promised import KEYS, Promise, Promised, once
 from support.scenario import bag, combinations, in_order, rows_of, window_of
@@ -603,9 +608,74 @@ def test_ranges_that_overlap_become_one() -> None:
         join.punctuate("b", k=ps.Range(low, low + 2), at=1)
     promises = join.driver.promises
     assert promises is not None
-    assert len(promises.wide.closings) == 1
+    assert len(promises.wide.ranges[1]) == 1
     join.punctuate("b", k=ps.Range(200, None), at=1)
-    assert len(promises.wide.closings) == 2
+    assert len(promises.wide.ranges[1]) == 2
+
+
+RANGES: dict[str, Callable[[int], Any]] = {
+    "int64": lambda number: number,
+    "uint64": lambda number: number + 2**64 - 1_000,
+    "float": lambda number: number / 4 - 10,
+    "text": lambda number: f"{number:04}",
+    "bytes": lambda number: number.to_bytes(4, "big"),
+    "date": lambda number: date(2024, 1, 1) + timedelta(days=number),
+    "time": lambda number: datetime_time(number // 60, number % 60),
+    "timestamp": lambda number: datetime(2024, 1, 1) + timedelta(seconds=number),
+    "decimal": lambda number: Decimal(number) / 8 - 7,
+}
+
+
+@pytest.mark.parametrize("kind", RANGES)
+@given(SEEDS)
+def test_closed_ranges_are_what_their_promises_say(kind: str, seed: int) -> None:
+    draw, value = random.Random(seed), RANGES[kind]
+    ranges, promises, passed = ClosedRanges(), [], 0
+    numbers = range(60)
+    types = {"uint64": pa.uint64(), "decimal": pa.decimal128(10, 3)}
+    column = pa.array([value(number) for number in numbers], types.get(kind))
+    for _ in range(draw.randint(1, 12)):
+        low, high = sorted(draw.choices(numbers, k=2))
+        ends = [None if draw.random() < 0.1 else end for end in (low, high)]
+        passed += draw.randint(0, 3)
+        promises.append((*ends, passed + draw.randint(-5, 10)))
+        given = ps.Range(*(None if end is None else value(end) for end in ends))
+        assert ranges.add(given, promises[-1][2], passed) == 0
+        if draw.random() < 0.3:
+            ranges = ClosedRanges.load(ranges.save(column.type))
+        for number, at in zip(numbers, ranges.at(column).tolist(), strict=True):
+            wanted = min(
+                at
+                for low, high, at in [*promises, (None, None, NEVER)]
+                if (low is None or low <= number) and (high is None or number <= high)
+            )
+            assert max(at, passed) == max(wanted, passed), "those that hold are the same"
+
+
+@pytest.mark.many_rows
+def test_ranges_that_do_not_touch_are_forgotten_oldest_first() -> None:
+    ranges = ClosedRanges()
+    forgotten = sum(ranges.add(ps.Range(4 * n, 4 * n + 1), 5, 9) for n in range(3_000))
+    assert len(ranges) + forgotten == 3_000
+    assert len(ranges) <= 1_024
+    at = ranges.at(pa.array([4 * n for n in range(3_000)])) < NEVER
+    assert at[-len(ranges) :].all()
+    assert not at[: -len(ranges)].any()
+
+
+def test_patterns_of_several_columns_are_forgotten_oldest_first() -> None:
+    streams = [ps.Stream("a", time="ts"), ps.Stream("b", time="ts")]
+    join = ps.WindowJoin(streams, on=["k", "l"], within="unbounded").start()
+    table = pa.table({"ts": [1], "k": [0], "l": ["x"]})
+    join.push(a=table, b=table)
+    for key in range(100):
+        join.punctuate("b", k=key, at=1)
+    promises = join.driver.promises
+    assert promises is not None
+    assert (len(promises.wide.patterns), promises.forgotten) == (64, 36)
+    later = pa.table({"ts": [2, 2], "k": [0, 99], "l": ["y", "y"]})
+    assert len(join.push(a=later, b=later)) == 1, "the key 0 is no longer known to be closed"
+    assert join.metrics.streams["b"].broken == 1
 
 
 @pytest.mark.many_rows
@@ -681,6 +751,17 @@ def test_tuples_of_one_time_have_no_order(promise: str, one_batch: bool) -> None
         assert join.metrics.streams["a"].broken == 0
         join.push(a=rows((15, 3)), b=rows((15, 9)))
         assert join.metrics.streams["a"].broken == 1
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_a_tuple_that_comes_back_ends_no_other_cluster(step: int) -> None:
+    a, b = ps.Stream("a", time="ts", clustered=True), ps.Stream("b", time="ts")
+    join = ps.WindowJoin([a, b], on="k", within="1 s").start()
+    tuples = [(1, 1), (2, 2), (3, 1), (4, 2), (5, 3), (6, 2), (7, 3)]
+    for begin in range(0, len(tuples), step):
+        part = tuples[begin : begin + step]
+        join.push(a=rows(*part), b=rows((part[-1][0], 9)))
+    assert rows_of(join.broken()["a"]) == [{"ts": 3, "k": 1}, {"ts": 6, "k": 2}]
 
 
 def test_keys_of_different_types_under_ranges() -> None:

@@ -17,8 +17,8 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.rows.blobs import Parts, blob_schema, read_blobs
-from penstock.spark.rows.packing import Packer
+from penstock.spark.rows.blobs import Parts, read_blobs
+from penstock.spark.rows.packing import Packer, blob_schemas
 from penstock.spark.state.bucket import Bucket
 from penstock.spark.state.hot import ProcessMemory
 from support.battery import Kind, Size, batches
@@ -31,7 +31,7 @@ SCHEMA = pa.schema([("ts", pa.timestamp("us", tz="UTC")), ("k", pa.int64())])
 def packed(binding: Binding, batch: dict[str, pa.Table]) -> list[tuple[Parts, Parts]]:
     """For each bucket, the rows that stay in it and its guests."""
     buckets: list[tuple[Parts, Parts]] = [({}, {}) for _ in range(BUCKETS)]
-    schemas = [blob_schema(binding, number) for number in range(len(batch))]
+    schemas = blob_schemas(binding)
     for number, table in enumerate(batch.values()):
         rows = table.cast(SCHEMA).combine_chunks().to_batches()
         for blobs in Packer(binding, number, BucketCount(BUCKETS), tick_all=False)(rows):

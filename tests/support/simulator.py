@@ -38,8 +38,8 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.rows.blobs import Parts, blob_schema, read_blobs
-from penstock.spark.rows.packing import Packer
+from penstock.spark.rows.blobs import Parts, read_blobs
+from penstock.spark.rows.packing import Packer, blob_schemas
 from penstock.spark.state import bucket as bucket_module
 from penstock.spark.state import segments
 from penstock.spark.state.bucket import Bucket
@@ -312,7 +312,7 @@ class Simulation:
     def _packed(self, step: Step, *, history: bool = False) -> list[tuple[Parts, Parts]]:
         """For each bucket, the rows that stay in it and its guests."""
         buckets: list[tuple[Parts, Parts]] = [({}, {}) for _ in range(self._buckets)]
-        schemas = [blob_schema(self._binding, number) for number in range(len(self._oracle))]
+        schemas = blob_schemas(self._binding)
         count = BucketCount(self._buckets)
         for number, stream in enumerate(self._oracle):
             rows = step.rows[stream.name]

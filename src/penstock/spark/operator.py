@@ -95,12 +95,13 @@ def _check_jumps(query: Query) -> None:
             )
 
 
+_TOLD_AS_IT_RUNS: Final = ("punctuation", "clustered", "increasing")
+
+
 def _check_history(query: Query, initial: Mapping[str, Any]) -> None:
     """Refuse the history of a stream whose promises it would have to be heard out for."""
     for stream in query.streams:
-        told = [
-            name for name in ("punctuation", "clustered", "increasing") if getattr(stream, name)
-        ]
+        told = [name for name in _TOLD_AS_IT_RUNS if getattr(stream, name)]
         if told and initial:
             raise InputError(
                 f"stream {stream.name!r} has {told[0]}=, and what it has promised is not known "

@@ -16,12 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from penstock.engine.arrivals import Arrivals
+from penstock.engine.arrivals import Arrivals, of_one_type
 from penstock.engine.promises.closed_keys import are_repeated
 from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
+from penstock.kernels.punctuation.clusters import come_back, last_of_clusters
+from penstock.kernels.punctuation.key_rows import FREE, Places
 from penstock.kernels.sentinels import END_OF_TIME
+from penstock.model.binding import Binding
+from penstock.model.keys import are_words
 from penstock.model.query import Query
 from penstock.model.time_unit import PER_UNIT_US
 
@@ -38,120 +42,95 @@ class Derived:
         self._wide = wide
         self.line: dict[int, Arrivals] = {}
 
-    def hear(self, stream: int, others: Arrivals) -> None:
+    def hear(self, binding: Binding, stream: int, others: Arrivals) -> None:
         """Take note of tuples of a clustered or increasing stream that are elsewhere: they end keys
         that are here."""
-        guests = replace(others, guests=np.ones(len(others), np.bool_))
+        guests = _bare(others, self._key(binding, stream))
+        guests = replace(guests, guests=np.ones(len(others), np.bool_))
         parts = [self.line[stream], guests] if stream in self.line else [guests]
         self.line[stream] = Arrivals.concatenated(parts).in_time_order()
 
-    def breaks(self, stream: int, arrivals: Arrivals, exact: bool) -> list[Words]:
+    def breaks(self, binding: Binding, stream: int, arrivals: Arrivals) -> list[Words]:
         """Which arrivals of a batch break what others of it promise, that are before them in time.
-        (Promises of batches before are in `Promises`.) exact: whether equal words are equal keys.
-        """
+        (Promises of batches before are in `Promises`.)"""
         promised = self._query.streams[stream]
         broken = []
         if promised.unique and are_repeated(arrivals.keys):
             order = np.argsort(arrivals.ts, kind="stable")
-            again = self._are_like_first(stream, arrivals.take(order), exact)
-            broken.append(order[again])
+            line = _bare(arrivals, self._key(binding, stream)).take(order)
+            broken.append(order[_are_like_first(line, binding.exact)])
         if promised.clustered or promised.increasing:
-            broken.append(self._against_line(stream, arrivals, exact))
+            broken.append(self._against_line(binding, stream, arrivals))
         return broken
 
-    def _against_line(self, stream: int, arrivals: Arrivals, exact: bool) -> Words:
-        """Which arrivals do not go on with the line of their stream."""
-        promised = self._query.streams[stream]
-        line, begin = arrivals, 0
-        if stream in self.line:
-            line = Arrivals.concatenated([self.line[stream], _bare(arrivals, self._key(stream))])
-            begin = len(self.line[stream])
-        order = np.argsort(line.ts, kind="stable")
+    def _against_line(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
+        """Which arrivals do not go on with the line of their stream. Guests that do not,
+        leave it."""
+        promised, before = self._query.streams[stream], self.line.get(stream)
+        line, begin = _bare(arrivals, self._key(binding, stream)), 0
+        if before is not None:
+            line, begin = Arrivals.concatenated([before, line]), len(before)
+        order = None
+        if len(line) > 1 and (line.ts[1:] < line.ts[:-1]).any():
+            order = np.argsort(line.ts, kind="stable")  # of two that are in order, this is a merge
+            line = line.take(order)
         of_line = np.zeros(len(line), np.bool_)
-        in_time = line.take(order)
         if promised.clustered:
-            of_line[order] = self._come_back(stream, in_time, exact)
+            of_line |= _come_back(line, binding.exact)
         if promised.increasing:
-            of_line[order] |= _go_back(in_time)
-        return np.flatnonzero(of_line[begin:])
+            of_line |= _go_back(line)
+        broken = np.flatnonzero(of_line)
+        broken = broken if order is None else order[broken]
+        if before is not None and before.guests is not None:
+            self.line[stream] = before.take(np.delete(np.arange(begin), broken[broken < begin]))
+        return broken[broken >= begin] - begin
 
-    def _are_like_first(self, stream: int, line: Arrivals, exact: bool) -> Flags:
-        """Which tuples have the key of one before them."""
-        _, first, which = np.unique(line.keys, return_index=True, return_inverse=True)
-        firsts = first[which]
-        again: Flags = firsts != np.arange(len(line))
-        if not exact and again.any():
-            rows = np.flatnonzero(again)
-            for name in self._key(stream):
-                column = line.columns[name]
-                equal = pc.equal(column.take(pa.array(rows)), column.take(pa.array(firsts[rows])))
-                again[rows] &= equal.fill_null(False).to_numpy(zero_copy_only=False)
-        return again
-
-    def _come_back(self, stream: int, line: Arrivals, exact: bool) -> Flags:
-        """Which tuples have the key of one before them, and none of it at a time in between.
-
-        Tuples of one time have no order: they stand in all clusters of that time.
-        """
-        times = _numbered(line.ts)
-        if line.guests is None:
-            return self._come_back_at(stream, line, times, exact)
-        back, here = np.zeros(len(line), np.bool_), np.flatnonzero(~line.guests)
-        back[here] = self._come_back_at(stream, line.take(here), times[here], exact)
-        return back
-
-    def _come_back_at(self, stream: int, line: Arrivals, times: Words, exact: bool) -> Flags:
-        """The same. times: of the tuples, as numbers of all times that there are."""
-        if not len(line):
-            return np.zeros(0, np.bool_)
-        again = self._are_like_first(stream, line, exact)
-        words = line.keys
-        order = np.lexsort((times, words))
-        same = words[order][1:] == words[order][:-1]
-        gaps = np.concatenate([[0], same & (np.diff(times[order]) > 1)])
-        begins = np.concatenate([[True], ~same])
-        # Since the first of its key, how many gaps there have been.
-        since = np.cumsum(gaps)
-        of_first = np.maximum.accumulate(np.where(begins, np.arange(len(words)), 0))
-        broken = np.zeros(len(words), np.bool_)
-        broken[order] = since > since[of_first]
-        return again & broken
-
-    def closings(self, stream: int, arrivals: Arrivals | None, passed: int) -> Iterator[Closing]:
+    def closings(
+        self, binding: Binding, stream: int, arrivals: Arrivals | None, passed: int
+    ) -> Iterator[Closing]:
         """What is promised once these have arrived. passed: a time that nothing which comes after
         them is before."""
         promised = self._query.streams[stream]
         if promised.clustered or promised.increasing:
-            yield from self._ended(stream, arrivals, passed)
+            yield from self._ended(binding, stream, arrivals, passed)
         if promised.unique and arrivals is not None and len(arrivals):
-            columns = [arrivals.columns[name] for name in self._key(stream)]
+            columns = [arrivals.columns[name] for name in self._key(binding, stream)]
             yield Closing(stream, arrivals.keys, columns, arrivals.ts, is_single=True)
 
-    def expiries(self, stream: int, arrivals: Arrivals) -> Iterator[Closing]:
+    def expiries(self, binding: Binding, stream: int, arrivals: Arrivals) -> Iterator[Closing]:
         """What the arrivals of a batch promise about other streams, behind that batch."""
-        columns = [arrivals.columns[name] for name in self._key(stream)]
         for name, column in self._query.streams[stream].expires.items():
+            columns = [arrivals.columns[name] for name in self._key(binding, stream)]
             at, there = _times_us(arrivals.columns[column])
             promise = Closing(self._query.position(name), arrivals.keys, columns, at)
-            yield promise.taken(np.flatnonzero(there))
+            yield promise if there.all() else promise.taken(np.flatnonzero(there))
 
-    def _ended(self, stream: int, arrivals: Arrivals | None, passed: int) -> Iterator[Closing]:
+    def _ended(
+        self, binding: Binding, stream: int, arrivals: Arrivals | None, passed: int
+    ) -> Iterator[Closing]:
         """The keys whose clusters have ended, each when the next one began."""
-        parts = [self.line[stream]] if stream in self.line else []
+        line = self.line.get(stream)
         if arrivals is not None and len(arrivals):
-            parts.append(_bare(arrivals, self._key(stream)))
-        if not parts:
+            more = _bare(arrivals, self._key(binding, stream))
+            line = more if line is None else Arrivals.concatenated([line, more]).in_time_order()
+        if line is None:
             return
-        line = Arrivals.concatenated(parts).in_time_order()
+        self.line[stream] = line
         stop = int(np.searchsorted(line.ts, passed))
-        ended, at = _last_of_clusters(line.slice(0, stop))
-        columns = [line.columns[name].take(pa.array(ended)) for name in self._key(stream)]
-        yield Closing(stream, line.keys[ended], columns, at)
-        if self._query.streams[stream].increasing and stop:
+        if not stop:
+            return
+        if self._query.streams[stream].increasing:
             greatest = int(np.argmax(line.keys[:stop]))
             self._wide.reach(stream, int(line.keys[greatest]), int(line.ts[greatest]))
-        # All of the last time: which of their keys go on is not known yet.
-        begin = int(np.searchsorted(line.ts, line.ts[stop - 1])) if stop else 0
+        if line.ts[0] == line.ts[stop - 1]:
+            return  # which of their keys go on is not known yet
+        ended, at = _last_of_clusters(line.ts[:stop], line.keys[:stop])
+        if line.guests is not None:
+            here = ~line.guests[ended]
+            ended, at = ended[here], at[here]
+        columns = [line.columns[name].take(pa.array(ended)) for name in line.columns]
+        yield Closing(stream, line.keys[ended], columns, at)
+        begin = int(np.searchsorted(line.ts, line.ts[stop - 1]))
         self.line[stream] = line.take(np.arange(begin, len(line)))
 
     def save(self) -> dict[str, pa.Table]:
@@ -166,37 +145,46 @@ class Derived:
         for stream in range(len(self._query.streams)):
             if f"line {stream}" in saved:
                 table = saved[f"line {stream}"].combine_chunks()
-                batches = table.to_batches() or [_empty(table.schema)]
-                self.line[stream] = Arrivals.load(batches[0])
+                empty = pa.RecordBatch.from_pylist([], table.schema)
+                self.line[stream] = Arrivals.load((table.to_batches() or [empty])[0])
 
-    def _key(self, stream: int) -> Sequence[str]:
-        return self._query.keys[stream]
-
-
-def _numbered(ts: Words) -> Words:
-    """Times in order as numbers: equal ones have one, those after them the next."""
-    return np.cumsum(np.diff(ts, prepend=ts[:1]) != 0)
+    def _key(self, binding: Binding, stream: int) -> Sequence[str]:
+        """The columns of the key that are needed beside its words."""
+        return () if are_words(binding.key_kinds) else self._query.keys[stream]
 
 
-def _last_of_clusters(line: Arrivals) -> tuple[Words, Words]:
+def _are_like_first(line: Arrivals, exact: bool) -> Flags:
+    """Which tuples have the key of one before them. exact: whether equal words are equal keys."""
+    _, first, which = np.unique(line.keys, return_index=True, return_inverse=True)
+    firsts = first[which]
+    again: Flags = firsts != np.arange(len(line))
+    if not exact and again.any():
+        rows = np.flatnonzero(again)
+        for column in line.columns.values():
+            equal = pc.equal(column.take(pa.array(rows)), column.take(pa.array(firsts[rows])))
+            again[rows] &= equal.fill_null(False).to_numpy(zero_copy_only=False)
+    return again
+
+
+def _come_back(line: Arrivals, exact: bool) -> Flags:
+    """Which tuples have the key of one before them, and none of it at a time in between."""
+    out = np.empty(len(line), np.bool_)
+    if come_back(*_for_clusters(line.ts, line.keys), out) and not exact:
+        out &= _are_like_first(line, exact)
+    return out
+
+
+def _last_of_clusters(ts: Words, words: Words) -> tuple[Words, Words]:
     """Tuples in order of time after which no other of their key comes at the next time there is,
     and that time."""
-    ts, words = line.ts, line.keys
-    here = np.arange(len(ts)) if line.guests is None else np.flatnonzero(~line.guests)
-    if not len(here):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    times = _numbered(ts)
-    order = here[np.lexsort((times[here], words[here]))]
-    goes_on = np.zeros(len(here), np.bool_)
-    goes_on[:-1] = (words[order][1:] == words[order][:-1]) & (np.diff(times[order]) <= 1)
-    last = order[~goes_on]
-    last = np.sort(last[times[last] < times[-1]])
-    first_at = np.searchsorted(times, np.arange(times[-1] + 1))
-    return last, ts[first_at[times[last] + 1]]
+    out = np.empty((2, len(ts)), np.int64)
+    count = last_of_clusters(*_for_clusters(ts, words), out)
+    return out[0, :count], out[1, :count]
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([], schema)
+def _for_clusters(ts: Words, words: Words) -> tuple[Words, Words, Places, Words]:
+    places = np.full(2 * len(ts), FREE, np.int32)
+    return of_one_type(ts), of_one_type(words), places, np.empty(len(ts), np.int64)
 
 
 def _go_back(line: Arrivals) -> Flags:

@@ -56,7 +56,7 @@ Promise = Closing | WideClosing
 class Promises:
     """Those that hold in a running join.
 
-    discarded, purged: tuples of each stream. forgotten: closed keys that are no longer known. told:
+    discarded, purged: tuples of each stream. forgotten: promises that are no longer known. told:
     those that are over.
     """
 
@@ -77,6 +77,11 @@ class Promises:
         self.purged = [0] * streams
         self.told = Told()
         self.forgotten = 0
+        self._promising = [
+            stream
+            for stream, each in enumerate(binding.query.streams)
+            if each.unique or each.clustered or each.increasing
+        ]
         self._preserved = np.array(sorted(binding.query.preserved), np.int64)
         self._closers: set[int] = set()  # streams that have closed a key
         self._dead = 0  # keys, about
@@ -111,7 +116,7 @@ class Promises:
         if isinstance(closing, Closing):
             self.close(closing)
             return
-        self.wide.add(closing, passed)
+        self.forgotten += self.wide.add(closing, passed)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -130,13 +135,13 @@ class Promises:
     def take_expiries(self, batch: Mapping[int, Arrivals]) -> None:
         """Take what the tuples of a batch promise about other streams; the batch is over."""
         for stream, arrivals in batch.items():
-            self._close_all(self.derived.expiries(stream, arrivals))
+            self._close_all(self.derived.expiries(self._binding, stream, arrivals))
 
     def broken(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
         """Which arrivals of a batch, in any order, their stream had promised not to bring."""
-        found = self.derived.breaks(stream, arrivals, binding.exact)
+        found = self.derived.breaks(binding, stream, arrivals)
         if self.wide:
-            key = self._key(stream, arrivals)
+            key = self._key(binding, stream, arrivals)
             found.append(self.wide.broken(stream, arrivals, key, binding.key_kinds))
         if stream in self._closers:
             rows = self._rows(binding, stream, arrivals)
@@ -146,10 +151,13 @@ class Promises:
         return np.unique(np.concatenate(found)) if found else _NONE
 
     def _rows(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words | None:
-        key = () if are_words(binding.key_kinds) else self._key(stream, arrivals)
+        key = self._key(binding, stream, arrivals)
         return self._keys.find(arrivals.keys, key, binding.key_kinds)
 
-    def _key(self, stream: int, arrivals: Arrivals) -> Sequence[pa.Array]:
+    def _key(self, binding: Binding, stream: int, arrivals: Arrivals) -> Sequence[pa.Array]:
+        """The columns of the key, as far as they are needed beside its words."""
+        if are_words(binding.key_kinds) and not self.wide.ranges:
+            return ()
         return [arrivals.columns[name] for name in self._query.keys[stream]]
 
     # What follows from them.
@@ -160,7 +168,7 @@ class Promises:
         if not self._forgets:
             return chunk
         for stream, each in chunk.items() if self.wide else ():
-            key, kinds = self._key(stream, each), self._binding.key_kinds
+            key, kinds = self._key(self._binding, stream, each), self._binding.key_kinds
             self._close_all(self.wide.of_keys(each.keys, key, kinds))
         if not self._keys.count:
             return chunk
@@ -181,8 +189,9 @@ class Promises:
         """The tuples of each stream that go once a chunk has been worked through. passed: a time
         that nothing which comes after it is before."""
         ended: list[tuple[int, Words, Words]] = []
-        for stream in range(len(self._query.streams)):
-            for closing in self.derived.closings(stream, chunk.get(stream), passed):
+        for stream in self._promising:
+            arrived = chunk.get(stream)
+            for closing in self.derived.closings(self._binding, stream, arrived, passed):
                 if closing.is_single and self._forgets and self._closers <= {stream}:
                     ended.append(self._closed_by_itself(closing, passed))
                 else:

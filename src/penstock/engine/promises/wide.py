@@ -8,8 +8,8 @@ the live tuples when the promise begins to hold, and those of arrivals from then
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,13 +17,17 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.promises.closed_ranges import ClosedRanges
 from penstock.engine.promises.closing import Closing
 from penstock.kernels.arena import Flags, Words
+from penstock.kernels.punctuation.key_rows import NEVER
 from penstock.model.keys import KeyKind
 from penstock.model.punctuation import OneOf, Pattern, Range
 from penstock.windows.key_words import as_kind
 
 __all__ = ["Wide", "WideClosing"]
+
+_MOST_PATTERNS: Final = 1 << 6  # that are remembered: each is compared with all that arrives
 
 
 @dataclass(frozen=True)
@@ -67,27 +71,27 @@ def _matches(wanted: Any, column: pa.Array) -> Any:
 
 class Wide:
     """Those of all streams. below: of an increasing stream, the word that its keys have reached,
-    and when."""
+    and when. ranges: by stream, over a key of one column. patterns: over one of several."""
 
     def __init__(self) -> None:
-        self.closings: list[WideClosing] = []
         self.below: dict[int, tuple[int, int]] = {}
+        self.ranges: dict[int, ClosedRanges] = {}
+        self.patterns: list[WideClosing] = []
 
     def __bool__(self) -> bool:
-        return bool(self.closings or self.below)
+        return bool(self.below or self.ranges or self.patterns)
 
-    def add(self, closing: WideClosing, passed: int) -> None:
-        """Take a promise. Ranges of one column that overlap and hold already become one."""
-        columns = closing.pattern.columns
-        for other in list(self.closings):
-            both = (closing, other)
-            if other.stream == closing.stream and all(each.at <= passed for each in both):
-                together = _together(*(each.pattern for each in both))
-                if together is not None:
-                    self.closings.remove(other)
-                    at = max(each.at for each in both)
-                    closing = replace(closing, pattern=Pattern(columns, together), at=at)
-        self.closings.append(closing)
+    def add(self, closing: WideClosing, passed: int) -> int:
+        """Take a promise; returns how many are forgotten for it."""
+        if len(closing.pattern.columns) > 1:
+            self.patterns.append(closing)
+            forgotten = max(len(self.patterns) - _MOST_PATTERNS, 0)
+            del self.patterns[:forgotten]
+            return forgotten
+        (name,) = closing.pattern.columns
+        closed = closing.pattern.values.get(name, Range(None, None))
+        ranges = self.ranges.setdefault(closing.stream, ClosedRanges())
+        return ranges.add(closed, closing.at, passed)
 
     def reach(self, stream: int, word: int, at: int) -> None:
         """The keys of an increasing stream have come to a word."""
@@ -102,7 +106,9 @@ class Wide:
         if stream in self.below:
             word, at = self.below[stream]
             broken |= (arrivals.keys < word) & (arrivals.ts >= at)
-        for closing in self.closings:
+        if stream in self.ranges:
+            broken |= self.ranges[stream].at(_comparable(key[0], kinds[0])) <= arrivals.ts
+        for closing in self.patterns:
             if closing.stream == stream:
                 broken |= closing.matches(key, kinds) & (arrivals.ts >= closing.at)
         return np.flatnonzero(broken)
@@ -112,8 +118,13 @@ class Wide:
     ) -> Iterator[Closing]:
         """What is promised about these keys."""
         for stream, (word, at) in self.below.items():
-            yield _closing(stream, words, key, words < word, at)
-        for closing in self.closings:
+            below = words < word
+            if below.any():
+                yield _closing(stream, words, key, below, at)
+        for stream, ranges in self.ranges.items():
+            closed = ranges.at(_comparable(key[0], kinds[0]))
+            yield Closing(stream, words, key, closed).taken(np.flatnonzero(closed < NEVER))
+        for closing in self.patterns:
             yield _closing(closing.stream, words, key, closing.matches(key, kinds), closing.at)
 
     def save(self, types: Sequence[Sequence[pa.DataType] | None]) -> Mapping[str, pa.Table]:
@@ -127,21 +138,25 @@ class Wide:
                 }
             )
         }
-        for number, closing in enumerate(self.closings):
+        for stream, ranges in self.ranges.items():
+            tables[f"ranges {stream}"] = ranges.save(_known(types[stream])[0])
+        for number, closing in enumerate(self.patterns):
             columns: dict[str, Any] = {"stream": [closing.stream], "at": [closing.at]}
-            of_stream = types[closing.stream]
-            assert of_stream is not None, "a stream that promises is known"
-            for at, (name, kind) in enumerate(zip(closing.pattern.columns, of_stream, strict=True)):
+            kinds = _known(types[closing.stream])
+            for at, (name, kind) in enumerate(zip(closing.pattern.columns, kinds, strict=True)):
                 what, values = _plain(closing.pattern.values, name)
                 columns[f"what {at}"] = [what]
                 columns[f"values {at}"] = pa.array([values], pa.list_(kind))
-            tables[f"wide {number}"] = pa.table(columns)
+            tables[f"wide {number:05}"] = pa.table(columns)
         return tables
 
     def load(self, saved: Mapping[str, pa.Table], keys: Sequence[Sequence[str]]) -> None:
         """What was saved. keys: the columns of each stream's key."""
         for row in saved["below"].to_pylist():
             self.below[row["stream"]] = row["word"], row["at"]
+        for stream in range(len(keys)):
+            if f"ranges {stream}" in saved:
+                self.ranges[stream] = ClosedRanges.load(saved[f"ranges {stream}"])
         for name in sorted(each for each in saved if each.startswith("wide ")):
             (row,) = saved[name].to_pylist()
             columns = keys[row["stream"]]
@@ -150,36 +165,18 @@ class Wide:
                 for at, column in enumerate(columns)
                 if row[f"what {at}"] != "any"
             }
-            self.closings.append(WideClosing(row["stream"], Pattern(columns, values), row["at"]))
+            self.patterns.append(WideClosing(row["stream"], Pattern(columns, values), row["at"]))
+
+
+def _known(types: Sequence[pa.DataType] | None) -> Sequence[pa.DataType]:
+    assert types is not None, "a stream that promises is known"
+    return types
 
 
 def _closing(
     stream: int, words: Words, key: Sequence[pa.Array], matching: Flags, at: int
 ) -> Closing:
     return Closing(stream, words, key, np.full(len(words), at)).taken(np.flatnonzero(matching))
-
-
-def _together(one: Pattern, other: Pattern) -> dict[str, Any] | None:
-    """Two ranges of one column as one, if they overlap."""
-    if len(one.columns) > 1:
-        return None
-    (name,) = one.columns
-    first, second = one.values.get(name), other.values.get(name)
-    if not isinstance(first, Range) or not isinstance(second, Range):
-        return None
-    lows, highs = (first.low, second.low), (first.high, second.high)
-    if not all(
-        low is None or high is None or low <= high or _follow(high, low)
-        for low, high in ((lows[0], highs[1]), (lows[1], highs[0]))
-    ):
-        return None
-    low = None if None in lows else min(lows)
-    return {name: Range(low, None if None in highs else max(highs))}
-
-
-def _follow(high: Any, low: Any) -> bool:
-    """Whether one range begins right behind another."""
-    return isinstance(high, int) and isinstance(low, int) and high + 1 == low
 
 
 def _plain(values: Mapping[str, Any], name: str) -> tuple[str, list[Any]]:

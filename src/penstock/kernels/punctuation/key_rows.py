@@ -25,7 +25,7 @@ from penstock.kernels.jit import kernel
 
 __all__ = [
     "FREE", "NEVER", "KeyTable", "Places", "add_rows", "enter_rows", "find_rows", "index_rows",
-    "is_repeated", "row_of",
+    "is_repeated", "place_of", "row_of",
 ]  # fmt: skip
 
 Places = npt.NDArray[np.int32]
@@ -47,7 +47,7 @@ class KeyTable(NamedTuple):
 
 
 @kernel
-def _place(places: Places, keys: Words, key: int) -> int:
+def place_of(places: Places, keys: Words, key: int) -> int:
     """Where the row of a key stands, or would stand."""
     place = slot(key, len(places))
     while places[place] != FREE and keys[places[place]] != key:
@@ -60,14 +60,14 @@ def _place(places: Places, keys: Words, key: int) -> int:
 @kernel
 def row_of(places: Places, keys: Words, key: int) -> int:
     """The row of a key, or FREE."""
-    return int(places[_place(places, keys, key)])
+    return int(places[place_of(places, keys, key)])
 
 
 @kernel
 def index_rows(places: Places, keys: Words, count: int) -> None:
     """Enter keys into empty places, each under its number."""
     for row in range(count):
-        places[_place(places, keys, keys[row])] = row
+        places[place_of(places, keys, keys[row])] = row
 
 
 @kernel
@@ -106,7 +106,7 @@ def find_rows(table: Any, wanted: Words, rows: Words) -> int:
 def add_rows(table: Any, count: int, wanted: Words, rows: Words) -> int:
     """The same, where keys that have none get the rows from `count` on; how many rows there are."""
     for each in range(len(wanted)):
-        place = _place(table.places, table.keys, wanted[each])
+        place = place_of(table.places, table.keys, wanted[each])
         if table.places[place] == FREE:
             table.places[place] = count
             table.keys[count] = wanted[each]
@@ -120,7 +120,7 @@ def add_rows(table: Any, count: int, wanted: Words, rows: Words) -> int:
 def is_repeated(places: Places, words: Words) -> bool:
     """Whether some word stands there twice. places: free ones, twice as many."""
     for each in range(len(words)):
-        place = _place(places, words, words[each])
+        place = place_of(places, words, words[each])
         if places[place] != FREE:
             return True
         places[place] = each

@@ -4,16 +4,13 @@ A bucket has the keys that fall to it. Where a stream says that its keys are clu
 a key ends because another one comes, which may be elsewhere; and a punctuation with a column left
 out is about keys of all buckets. So beside its rows a packer sends to every bucket
 
-    times      at which tuples of a clustered or increasing stream come, each once, with the
-               greatest of their keys, and the one bucket that they are in; none if there are several
+    tuples     of a clustered or increasing stream: their times and the words of their keys
     patterns   punctuations with a null in their key
 
 A bucket leaves out what is of itself: those rows it has.
 """
 
 from __future__ import annotations
-
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +24,8 @@ from penstock.model.binding import Binding
 from penstock.windows.key_words import key_words
 from penstock.windows.payload.storage import as_kept, kept_type, take_rows
 
-__all__ = ["has_shared_rows", "patterns_in", "shared_rows", "shared_schema", "times_in"]
+__all__ = ["has_shared_rows", "patterns_in", "shared_rows", "shared_schema", "tuples_in"]
 
-_SEVERAL: Final = -1  # in the place of a bucket
 _TS, _BUCKET, _WORD = "ts", "bucket", "word"
 
 
@@ -41,7 +37,7 @@ def has_shared_rows(binding: Binding, stream: int) -> bool:
 
 
 def shared_schema(binding: Binding, stream: int) -> pa.Schema:
-    """Their columns. The word of a pattern is null, and so is the key of a time."""
+    """Their columns. The word of a pattern is null, and so is the key of a tuple."""
     schema = binding.schemas[stream]
     assert schema is not None, "on Spark every stream's schema is known"
     key = [
@@ -66,26 +62,25 @@ def shared_rows(
         counted = ~marks & (ts >= binding.query.windows[stream].begin_us)
         counted &= passes(binding, stream, rows)
         counted &= np.True_ if present is None else present
-        parts.append(_times(binding, stream, ts[counted], homes[counted], words[counted]))
+        parts.append(_tuples(binding, stream, ts[counted], homes[counted], words[counted]))
     if marks.any() and len(key) > 1:
         parts.append(_patterns(binding, stream, columns, ts, homes, marks))
     empty = pa.RecordBatch.from_pylist([], shared_schema(binding, stream))
     return pa.concat_batches([empty, *parts])
 
 
-def _times(binding: Binding, stream: int, ts: Words, homes: Words, words: Words) -> pa.RecordBatch:
+def _tuples(binding: Binding, stream: int, ts: Words, homes: Words, words: Words) -> pa.RecordBatch:
+    """Each time and word once."""
     order = np.lexsort((words, ts))
-    ts, homes, words = ts[order], homes[order], words[order]
-    begins = np.flatnonzero(np.diff(ts, prepend=ts[:1] - 1))
-    ends = np.append(begins[1:], len(ts)) - 1
-    least = np.minimum.reduceat(homes, begins) if len(ts) else homes
-    most = np.maximum.reduceat(homes, begins) if len(ts) else homes
+    is_new = np.ones(len(ts), np.bool_)
+    is_new[1:] = (np.diff(ts[order]) != 0) | (np.diff(words[order]) != 0)
+    first = order[is_new]
     schema = shared_schema(binding, stream)
     columns = [
-        pa.array(ts[begins]),
-        pa.array(np.where(least == most, least, _SEVERAL).astype(np.int32)),
-        pa.array(words[ends]),
-        *(pa.nulls(len(begins), field.type) for field in schema[3:]),
+        pa.array(ts[first]),
+        pa.array(homes[first].astype(np.int32)),
+        pa.array(words[first]),
+        *(pa.nulls(len(first), field.type) for field in list(schema)[3:]),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -114,13 +109,13 @@ def _elsewhere(shared: pa.RecordBatch, bucket: int, which: Flags) -> pa.RecordBa
     return take_rows(shared, np.flatnonzero((homes != bucket) & which))
 
 
-def times_in(
+def tuples_in(
     binding: Binding, stream: int, shared: pa.RecordBatch, bucket: int, watermark: int
 ) -> Arrivals:
-    """The tuples elsewhere that times stand for, if they are not late."""
+    """The tuples elsewhere, if they are not late."""
     ts = shared.column(_TS).to_numpy()
-    are_times = shared.column(_WORD).is_valid().to_numpy(zero_copy_only=False)
-    there = _elsewhere(shared, bucket, are_times & (ts >= watermark))
+    are_tuples = shared.column(_WORD).is_valid().to_numpy(zero_copy_only=False)
+    there = _elsewhere(shared, bucket, are_tuples & (ts >= watermark))
     key = binding.query.keys[stream]
     columns = {name: there.column(f"key {name}") for name in key}
     words: Words = there.column(_WORD).fill_null(0).to_numpy().reshape(1, -1)

@@ -19,7 +19,7 @@ from penstock.engine.promises.told import Propagated
 from penstock.engine.release import Released, alone_in, closings_in, release_marked
 from penstock.model.binding import Binding
 from penstock.runtime.promised import check_kept
-from penstock.spark.rows.shared_rows import has_shared_rows, patterns_in, times_in
+from penstock.spark.rows.shared_rows import has_shared_rows, patterns_in, tuples_in
 from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.windows.contents import by_contents
 from penstock.windows.payload.storage import take_rows
@@ -82,9 +82,11 @@ def _heard(binding: Binding, promises: Promises, batch: Batch, late_before: int)
         if not has_shared_rows(binding, stream):
             continue
         shared = pa.concat_batches(parts)
-        times = times_in(binding, stream, shared, batch.bucket, late_before)
-        if len(times):
-            promises.derived.hear(stream, times)
+        there = tuples_in(binding, stream, shared, batch.bucket, late_before)
+        if len(there):
+            promises.derived.hear(binding, stream, there)
+            if stream not in batch.home:  # else it is asked when those are released
+                promises.derived.breaks(binding, stream, there.slice(0, 0))
         closings += patterns_in(binding, stream, shared, batch.bucket)
     return closings
 

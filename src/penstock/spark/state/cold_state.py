@@ -13,8 +13,8 @@ watermark has not passed, so letting them in writes nothing. Which of its tuples
 
 The record has tables: `left N`, the numbers in window N as differences, `marks N`, the marks there,
 if they may be others than when the segments were written, `matched N`, which of those that may come
-out alone have matched, and `promises *`, what is known of promises. Under limits it also has what the
-shedder knows (shedding/saved.py), with the ledger, so that a result is counted as lost once,
+out alone have matched, and `promises *`, what is known of promises. Under limits it also has
+what the shedder knows (shedding/saved.py), with the ledger, so that a result is counted as lost once,
 whoever goes on; and ghosts have windows, numbers and segments as tuples have.
 """
 
@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.arrivals import Arrivals
+from penstock.engine.driver import NUMBER as ENGINE_NUMBER
 from penstock.errors import SnapshotError
 from penstock.kernels.arena import Flags, Words
 from penstock.kernels.sentinels import BEGINNING
@@ -280,9 +281,8 @@ class ColdState:
             assert payload is not None, "on Spark every stream is bound"
             numbers = self._engine.numbers(window, some) if self._engine.leaves_early else None
             columns = payload.take_all(some)
-            return table_of(
-                ts, {name: columns[name] for name in self._binding.kept[window]}, numbers
-            )
+            columns.pop(ENGINE_NUMBER, None)
+            return table_of(ts, columns, numbers)
 
         return in_pieces(sequences, table)
 
