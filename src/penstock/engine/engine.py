@@ -21,7 +21,7 @@ from penstock.engine.driver import Driver
 from penstock.engine.gate import Gate
 from penstock.engine.promises.marked_rows import split
 from penstock.engine.promises.promises import Promise
-from penstock.engine.release import Released, alone_in, release
+from penstock.engine.release import Breaks, Released, alone_in, release
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.windows.allocator import Allocator
@@ -54,15 +54,20 @@ class Engine:
     ) -> dict[int, Released]:
         """What a batch brings to the loop, bound to schemas that may be new. A batch that is
         refused leaves nothing behind."""
+        released: dict[int, Released] = {}
+        promises, breaks = self.driver.promises, None
         with self.gate.unless_refused():
-            return {
-                stream: self._released(binding, stream, intake, watermark)
-                for stream, intake in intakes.items()
-            }
+            for stream in intakes if promises is None else promises.derived.sources_first(intakes):
+                if promises is not None:
+                    before = {each: other.arrivals for each, other in released.items()}
+                    breaks = partial(promises.broken, binding, before)
+                intake = intakes[stream]
+                released[stream] = self._released(binding, stream, intake, watermark, breaks)
+        return released
 
-    def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-        promises = self.driver.promises
-        breaks = None if promises is None else partial(promises.broken, binding)
+    def _released(
+        self, binding: Binding, stream: int, intake: Intake, watermark: int, breaks: Breaks | None
+    ) -> Released:
         marked = split(binding, stream, intake)
         released = release(binding, stream, intake, watermark, breaks, marked.tuples)
         identified = self.gate.identified(binding, stream, released.arrivals)
