@@ -35,7 +35,7 @@ _PARTS: Final[list[tuple[str, Any, str]]] = [
     ("hot state", MappedFiles, "publish"),
     ("segments", segments, "write_rows"),
     ("segments", segments, "read_rows"),
-    ("order", bucket_batch, "release_parts"),
+    ("order", bucket_batch, "release_all"),
     ("kernel", driver, "arrive"),
     ("take", driver.Driver, "_emit"),
     ("rest of the driver", driver.Driver, "run"),

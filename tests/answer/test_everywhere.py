@@ -26,7 +26,7 @@ from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.spark.bucket_count import BucketCount
-from penstock.spark.rows.blobs import read_blobs
+from penstock.spark.rows.blobs import blob_schema, read_blobs
 from penstock.spark.rows.packing import Packer, blob_schemas
 from penstock.spark.state.bucket import Bucket
 from penstock.spark.state.bucket_engine import BucketEngine

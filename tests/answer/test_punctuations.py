@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from datetime import time as datetime_time
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -359,6 +360,48 @@ def test_of_two_tuples_of_a_unique_key_the_second_to_arrive_is_broken(
     assert bag(found) == bag(broken)
 
 
+@pytest.mark.parametrize("text", [False, True])
+@given(SEEDS)
+def test_tuples_behind_the_end_that_another_stream_names_are_broken_however_batches_are_cut(
+    text: bool, seed: int
+) -> None:
+    """Of streams in order, and batches that end at the same time in both."""
+    draw = random.Random(seed)
+    times = {name: sorted(draw.choices(range(60), k=20)) for name in "ab"}
+    every: dict[str, list[Row]] = {"a": [], "b": []}
+    for name, of_stream in times.items():
+        for ts in of_stream:
+            key = draw.randint(0, 8)
+            end = draw.choice((None, ts + draw.randint(-5, 20)))
+            row = {"ts": ts, "k": f"key {key}" if text else key, "id": len(every[name]), "x": end}
+            every[name].append(row)
+    broken = [
+        row
+        for row in every["b"]
+        if any(
+            end["x"] is not None and end["k"] == row["k"] and end["ts"] < row["ts"] >= end["x"]
+            for end in every["a"]
+        )
+    ]
+    kept = {"a": every["a"], "b": [row for row in every["b"] if row not in broken]}
+    given = [OracleStream(name, window_us=15) for name in "ab"]
+    (want,) = answer(given, [Step(kept)])
+    streams = [ps.Stream("a", time="ts", expires={"b": "x"}), ps.Stream("b", time="ts")]
+    query = ps.WindowJoin(streams, on="k", within="15 us")
+    kind = pa.string() if text else pa.int64()
+    schema = pa.schema({"ts": pa.int64(), "k": kind, "id": pa.int64(), "x": pa.int64()})
+    cuts = sorted(draw.sample(range(1, 60), draw.choice((0, 1, 5, 30))))
+    join, got = query.start(), list[Any]()
+    for begin, end in pairwise([0, *cuts, 60]):
+        tables = {
+            name: pa.Table.from_pylist([r for r in of_stream if begin <= r["ts"] < end], schema)
+            for name, of_stream in every.items()
+        }
+        got += combinations(join.push(tables), dict.fromkeys("ab", schema))
+    assert bag(got) == bag(want.results)
+    assert bag(rows_of(join.broken()["b"])) == bag(broken)
+
+
 def blobs(*rows: tuple[int, int]) -> pa.Table:
     """Rows of a time and one of two keys that have the same hash."""
     keys = pa.array([BLOBS_OF_ONE_HASH[which] for _, which in rows], pa.binary())
@@ -458,6 +501,8 @@ def test_a_stream_that_is_not_known_yet_cannot_be_punctuated() -> None:
         ({"unique": True, "window": "5 rows"}, {}, "counts rows"),
         ({"increasing": True}, {"on": ["k", "l"]}, "several columns"),
         ({"unique": True}, {"on": None, "where": "abs(a.k - b.k) < 2"}, "give on="),
+        ({"unique": "k"}, {"on": ["k", "l"]}, "whole key"),
+        ({"clustered": ["k"]}, {"on": ["k", "l"]}, "whole key"),
     ],
     ids=str,
 )
@@ -470,6 +515,24 @@ def test_promises_that_no_stream_can_make(
 
     with pytest.raises(ps.QueryError, match=words):
         make()
+
+
+def test_a_stream_has_no_whole_key_if_it_is_joined_by_different_columns() -> None:
+    streams = [ps.Stream(name, time="ts", unique=name == "b") for name in "abc"]
+    with pytest.raises(ps.QueryError, match="give on="):
+        ps.WindowJoin(streams, where="a.x = b.x AND b.y = c.y", within="1 s")
+
+
+def test_a_promise_far_ahead_waits() -> None:
+    join = FOREVER.start()
+    join.push(a=rows((10, 1)), b=rows((10, 2)))
+    join.punctuate("b", k=1, at=10**15)
+    join.punctuate("b", k=ps.Range(5, 6), at=10**15)
+    assert len(join.push(a=rows((20, 5)), b=rows((20, 1), (20, 5)))) == 2
+    assert (join.metrics.live, join.metrics.streams["b"].broken) == (5, 0)
+    assert len(join.punctuations()) == 0
+    assert len(join.push(b=rows((10**15, 1)))) == 0
+    assert join.metrics.streams["b"].broken == 1
 
 
 def test_an_increasing_key_has_an_order() -> None:
@@ -551,12 +614,6 @@ def test_why_of_equal_rows_of_which_one_is_broken() -> None:
     taken = join.why(a={"ts": 1, "k": 7}, b={"ts": 1, "k": 7})
     assert taken.joined is not False, "one of them is there"
     assert "had promised not to bring it" not in str(taken)
-
-
-def test_promises_are_refused_on_spark() -> None:
-    a, b = ps.Stream("a", time="ts", unique=True), ps.Stream("b", time="ts")
-    with pytest.raises(ps.PlanError, match="embedded engine"):
-        ps.WindowJoin([a, b], on="k", within="1 s").on_spark(a=None, b=None)
 
 
 @pytest.mark.many_rows

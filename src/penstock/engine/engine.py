@@ -19,7 +19,7 @@ from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.driver import Driver
 from penstock.engine.gate import Gate
 from penstock.engine.promises.promises import Promise
-from penstock.engine.release import Released, alone_in, closings_in, release_marked
+from penstock.engine.release import Released, alone_in, closings_in, release_all
 from penstock.model.binding import Binding
 from penstock.model.plan import Plan
 from penstock.windows.allocator import Allocator
@@ -51,15 +51,11 @@ class Engine:
         """What a batch brings to the loop, bound to schemas that may be new. A batch that is
         refused leaves nothing behind."""
         with self.gate.unless_refused():
+            released = release_all(binding, intakes, watermark, self.driver.promises)
             return {
-                stream: self._released(binding, stream, intake, watermark)
-                for stream, intake in intakes.items()
+                stream: each._replace(arrivals=self.gate.identified(binding, stream, each.arrivals))
+                for stream, each in released.items()
             }
-
-    def _released(self, binding: Binding, stream: int, intake: Intake, watermark: int) -> Released:
-        released = release_marked(binding, stream, intake, watermark, self.driver.promises)
-        identified = self.gate.identified(binding, stream, released.arrivals)
-        return released._replace(arrivals=identified)
 
     def take(
         self,

@@ -36,7 +36,7 @@ __all__ = [
     "closings_in",
     "passes",
     "release",
-    "release_marked",
+    "release_all",
     "taken_back",
 ]
 
@@ -71,15 +71,21 @@ def closings_in(released: Mapping[int, Released]) -> list[Promise]:
     return [closing for each in marked for closing in each.closings]
 
 
-def release_marked(
-    binding: Binding, stream: int, intake: Intake, watermark: int, promises: Promises | None
-) -> Released:
-    """Release a batch of one stream, in which punctuations may be, and what breaks promises."""
-    breaks = None if promises is None else partial(promises.broken, binding)
-    marked = split(binding, stream, intake)
-    return release(binding, stream, intake, watermark, breaks, marked.tuples)._replace(
-        marked=marked
-    )
+def release_all(
+    binding: Binding, intakes: Mapping[int, Intake], watermark: int, promises: Promises | None
+) -> dict[int, Released]:
+    """Release a batch of each stream, in which punctuations may be, and what breaks promises."""
+    released: dict[int, Released] = {}
+    breaks: Breaks | None = None
+    for stream in intakes if promises is None else promises.derived.sources_first(intakes):
+        if promises is not None:
+            before = {each: other.arrivals for each, other in released.items()}
+            breaks = partial(promises.broken, binding, before)
+        intake = intakes[stream]
+        marked = split(binding, stream, intake)
+        of_stream = release(binding, stream, intake, watermark, breaks, marked.tuples)
+        released[stream] = of_stream._replace(marked=marked)
+    return released
 
 
 def release(

@@ -140,6 +140,13 @@ class Stream:
                 f"punctuation= of stream {self.name!r} names a boolean column, "
                 f"got {self.punctuation!r}"
             )
+        for name in ("unique", "clustered", "increasing"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise QueryError(
+                    f"{name}= of stream {self.name!r} is about its whole key, and True or False, "
+                    f"got {value!r}"
+                )
         if not isinstance(self.expires, Mapping):
             raise QueryError(
                 f"expires= of stream {self.name!r} gives a column by stream, got "

@@ -85,6 +85,7 @@ class Windows:
         self._heads = state.windows["head"]
         self._cursors, self._ends = state.windows["cursor"], state.windows["end"]
         self._watermark = state.join["watermark"]
+        self._slots_us, self._lengths_us = state.windows["slot_us"], state.windows["length_us"]
         self._paths, self._kinds = state.windows["paths"], state.paths["kind"]
 
     def begin(self, watermark: int) -> None:
@@ -144,10 +145,10 @@ class Windows:
 
     def ends(self, number: int, ts: Words) -> Words:
         """The last times at which tuples of these times are in a window."""
-        slot_us = int(self.state.windows["slot_us"][number])
+        slot_us = int(self._slots_us[number])
         if slot_us > 0:
             return (ts // slot_us + 1) * slot_us - 1
-        return ts + int(self.state.windows["length_us"][number])
+        return ts + int(self._lengths_us[number])
 
     def marks(self, number: int, sequences: Words) -> Words:
         """The marks on tuples."""

@@ -55,8 +55,8 @@ class _Run:
             room[:, :count] = self.entries
             self._entries, self._begin, self._end = room, 0, count
             end = count + len(rows)
-        for place, part in zip(self._entries, (times, rows, stream), strict=True):
-            place[self._end : end] = part
+        entries, begin = self._entries, self._end
+        entries[0, begin:end], entries[1, begin:end], entries[2, begin:end] = times, rows, stream
         self._end, self.last = end, int(times[-1])
 
     def take(self, now: int) -> Words:

@@ -160,16 +160,14 @@ class ClosedKeys:
         out = np.empty(len(rows), np.bool_)
         return out if _need_not_stay(self.table, stream, rows, passed, out) else None
 
-    def has_come(self, stream: int, rows: Words) -> None:
-        """The only tuples of these keys in a stream have come."""
-        came = self.table.came[stream]
-        came[rows if len(rows) == 1 and rows[0] != FREE else rows[rows != FREE]] = True
-
-    def note(self, stream: int, rows: Words, at: Words) -> tuple[Words, Words, Flags]:
+    def note(
+        self, stream: int, rows: Words, at: Words, *, is_single: bool = False
+    ) -> tuple[Words, Words, Flags]:
         """Have a stream close keys; the rows of those that it had not, or not from so early on;
-        from when on; and which of them it had not."""
+        from when on; and which of them it had not. is_single: whether each has one tuple in the
+        stream, which has come."""
         out = np.empty((3, len(rows)), np.int64)
-        count = _note(self.table, stream, rows, of_one_type(at), out)
+        count = _note(self.table, (stream, is_single), rows, of_one_type(at), out)
         return out[0, :count], out[1, :count], out[2, :count] != 0
 
     def settle(self, stream: int, rows: Words, last: Words, passed: int) -> tuple[list[Words], int]:

@@ -7,7 +7,7 @@ it is taken.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from penstock.engine.arrivals import Arrivals, of_one_type
-from penstock.engine.promises.closed_keys import are_repeated
+from penstock.engine.promises.closed_keys import ClosedKeys, are_repeated
 from penstock.engine.promises.closing import Closing
 from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
@@ -41,6 +41,12 @@ class Derived:
         self._query = query
         self._wide = wide
         self.line: dict[int, Arrivals] = {}
+        # Of each stream those that say when it ends.
+        self._sources = [
+            {number for number, each in enumerate(query.streams) if stream.name in each.expires}
+            for stream in query.streams
+        ]
+        self._is_in_order = not any(self._sources)
 
     def hear(self, binding: Binding, stream: int, others: Arrivals) -> None:
         """Take note of tuples of a clustered or increasing stream that are elsewhere: they end keys
@@ -97,11 +103,41 @@ class Derived:
             columns = [arrivals.columns[name] for name in self._key(binding, stream)]
             yield Closing(stream, arrivals.keys, columns, arrivals.ts, is_single=True)
 
-    def expiries(self, binding: Binding, stream: int, arrivals: Arrivals) -> Iterator[Closing]:
-        """What the arrivals of a batch promise about other streams, behind that batch."""
+    def sources_first(self, streams: Iterable[int]) -> list[int]:
+        """Streams in an order in which those that promise for others stand before them. (If two do
+        for each other, the first that is named does for the second.)"""
+        if self._is_in_order:
+            return list(streams)
+        waiting, order = list(streams), list[int]()
+        while waiting:
+            free = [each for each in waiting if not self._sources[each] & {*waiting} - {each}]
+            order.append((free or waiting)[0])
+            waiting.remove(order[-1])
+        return order
+
+    def expired(
+        self, binding: Binding, batch: Mapping[int, Arrivals], stream: int, arrivals: Arrivals
+    ) -> list[Words]:
+        """Which arrivals of a batch come when tuples of it, of earlier times, say that their stream
+        has ended."""
+        ends = ClosedKeys(1)
+        kinds, columns = binding.key_kinds, self._key(binding, stream)
+        for source in self._sources[stream] & batch.keys():
+            for closing in self.expiries(binding, source, batch[source], later_only=True):
+                if closing.stream == stream:
+                    ends.note(0, ends.add(closing.words, closing.columns, kinds), closing.at)
+        rows = ends.find(arrivals.keys, [arrivals.columns[name] for name in columns], kinds)
+        return [] if rows is None else [ends.broken(0, rows, arrivals.ts)]
+
+    def expiries(
+        self, binding: Binding, stream: int, arrivals: Arrivals, *, later_only: bool = False
+    ) -> Iterator[Closing]:
+        """What the arrivals of a batch promise about other streams, behind that batch. later_only:
+        as it holds in the batch itself, for what is later in time."""
         for name, column in self._query.streams[stream].expires.items():
             columns = [arrivals.columns[name] for name in self._key(binding, stream)]
             at, there = _times_us(arrivals.columns[column])
+            at = np.maximum(at, arrivals.ts + 1) if later_only else at
             promise = Closing(self._query.position(name), arrivals.keys, columns, at)
             yield promise if there.all() else promise.taken(np.flatnonzero(there))
 

@@ -106,9 +106,7 @@ class Promises:
         and which it is the first to close."""
         self._closers.add(closing.stream)
         rows = self._keys.add(closing.words, closing.columns, self._binding.key_kinds)
-        if closing.is_single:
-            self._keys.has_come(closing.stream, rows)
-        return self._keys.note(closing.stream, rows, closing.at)
+        return self._keys.note(closing.stream, rows, closing.at, is_single=closing.is_single)
 
     def take(self, closing: Promise, passed: int) -> None:
         """Take a promise. One about many keys becomes one about those of live tuples now, and about
@@ -137,9 +135,14 @@ class Promises:
         for stream, arrivals in batch.items():
             self._close_all(self.derived.expiries(self._binding, stream, arrivals))
 
-    def broken(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
-        """Which arrivals of a batch, in any order, their stream had promised not to bring."""
+    def broken(
+        self, binding: Binding, batch: Mapping[int, Arrivals], stream: int, arrivals: Arrivals
+    ) -> Words:
+        """Which arrivals of a batch, in any order, their stream had promised not to bring. batch:
+        the arrivals of streams that may promise for others."""
         found = self.derived.breaks(binding, stream, arrivals)
+        if batch:
+            found += self.derived.expired(binding, batch, stream, arrivals)
         if self.wide:
             key = self._key(binding, stream, arrivals)
             found.append(self.wide.broken(stream, arrivals, key, binding.key_kinds))
@@ -193,7 +196,7 @@ class Promises:
             arrived = chunk.get(stream)
             for closing in self.derived.closings(self._binding, stream, arrived, passed):
                 if closing.is_single and self._forgets and self._closers <= {stream}:
-                    ended.append(self._closed_by_itself(closing, passed))
+                    ended += self._closed_by_itself(closing, passed)
                 else:
                     self.close(closing)
         if self.wide.below and self._forgets:
@@ -213,13 +216,18 @@ class Promises:
             yield from self._counted(self._settled(passed, ended))
         self._forget(passed)
 
-    def _closed_by_itself(self, closing: Closing, passed: int) -> tuple[int, Words, Words]:
+    def _closed_by_itself(self, closing: Closing, passed: int) -> list[tuple[int, Words, Words]]:
         """Take promises of tuples that are the only ones of their keys, and live, whose ends are
-        known. Returns the stream, and rows and ends of keys that are closed now."""
+        known. Returns the stream, and rows and ends of keys that are closed now, if there are any.
+        """
         rows, at, is_first = self._noted(closing)
         now = is_first & (at <= passed)
-        self._closings.add(at[~now], rows[~now], closing.stream)
-        return closing.stream, rows[now], self._windows.ends(closing.stream, at[now])
+        if not now.all():
+            self._closings.add(at[~now], rows[~now], closing.stream)
+            rows, at = rows[now], at[now]
+        if not len(rows):
+            return []
+        return [(closing.stream, rows, self._windows.ends(closing.stream, at))]
 
     def _counted(self, going: Mapping[int, Words]) -> Iterator[tuple[int, Words]]:
         for stream, sequences in going.items():

@@ -49,13 +49,18 @@ def need_not_stay(table: Any, stream: int, rows: Words, passed: int, out: Flags)
 
 
 @kernel
-def note(table: Any, stream: int, rows: Words, at: Words, out: Words) -> int:
-    """Have a stream close keys from these times on. Write the rows of those that it had not, or not
+def note(table: Any, asked: Any, rows: Words, at: Words, out: Words) -> int:
+    """Have a stream close keys from these times on; asked: the stream, and whether each has one
+    tuple in it, which has come. Write the rows of those that it had not, or not
     from so early on; from when on; and which of them it had not. Return how many they are."""
+    stream, is_single = asked
     count = 0
     for each in range(len(rows)):
         row = rows[each]
-        if row == FREE or at[each] >= table.at[stream, row]:
+        if row == FREE:
+            continue
+        table.came[stream, row] |= is_single
+        if at[each] >= table.at[stream, row]:
             continue
         out[0, count], out[1, count] = row, at[each]
         out[2, count] = table.at[stream, row] == NEVER

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.engine.promises.told import Propagated
-from penstock.engine.release import Released
+from penstock.engine.release import Released, release
 from penstock.kernels.arena import Words
 from penstock.kernels.sentinels import BEGINNING
 from penstock.model.binding import Binding
@@ -38,7 +38,7 @@ from penstock.model.plan import Plan
 from penstock.model.window import FOREVER
 from penstock.shedding.shedder import Shedder
 from penstock.spark.bucket_count import spread_names
-from penstock.spark.state.bucket_batch import Batch, kept, release_parts, take_batch
+from penstock.spark.state.bucket_batch import Batch, intake_of, kept, take_batch
 from penstock.spark.state.cold_state import ColdState
 from penstock.spark.state.hot import HotState
 from penstock.spark.state.manifest import Manifest, Store
@@ -205,7 +205,8 @@ class Bucket:
         manifest.watermark = min(manifest.reached)
         earliest = []
         for stream, parts in batches.items():
-            arrivals = release_parts(self._binding, stream, parts, BEGINNING).arrivals
+            intake = intake_of(self._binding, stream, parts)
+            arrivals = release(self._binding, stream, intake, BEGINNING).arrivals
             manifest.arrived[stream] += sum(len(part) for part in parts)
             arrivals = kept(self._binding, stream, arrivals)
             begin = self._first_needed(stream, manifest.watermark)

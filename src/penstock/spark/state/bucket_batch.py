@@ -16,7 +16,7 @@ from penstock.engine.arrivals import Arrivals, Intake
 from penstock.engine.intake import event_times
 from penstock.engine.promises.promises import Promise, Promises
 from penstock.engine.promises.told import Propagated
-from penstock.engine.release import Released, alone_in, closings_in, release_marked
+from penstock.engine.release import Released, alone_in, closings_in, release, release_all
 from penstock.model.binding import Binding
 from penstock.runtime.promised import check_kept
 from penstock.spark.rows.shared_rows import has_shared_rows, patterns_in, tuples_in
@@ -24,7 +24,7 @@ from penstock.spark.state.bucket_engine import BucketEngine
 from penstock.windows.contents import by_contents
 from penstock.windows.payload.storage import take_rows
 
-__all__ = ["Batch", "BatchStep", "kept", "release_parts", "take_batch"]
+__all__ = ["Batch", "BatchStep", "intake_of", "kept", "take_batch"]
 
 
 class Batch(NamedTuple):
@@ -54,10 +54,8 @@ def take_batch(engine: BucketEngine, batch: Batch, late_before: int, watermark: 
     closings: list[Promise] = []
     if promises is not None:
         closings = _heard(binding, promises, batch, late_before)
-    released = {
-        stream: release_parts(binding, stream, parts, late_before, promises)
-        for stream, parts in batch.home.items()
-    }
+    intakes = {stream: intake_of(binding, stream, parts) for stream, parts in batch.home.items()}
+    released = release_all(binding, intakes, late_before, promises)
     if plan.promising.refuses:
         check_kept(query, released)
     arrivals = {s: kept(binding, s, each.arrivals) for s, each in released.items()}
@@ -97,25 +95,17 @@ def _with_guests(
     """Arrivals by stream, with the guests among them that came in these blobs."""
     everyone = dict(arrivals)
     for stream, parts in batch.others.items():
-        others = release_parts(binding, stream, parts, late_before).arrivals
+        others = release(binding, stream, intake_of(binding, stream, parts), late_before).arrivals
         home = everyone.get(stream, others.slice(0, 0))
         everyone[stream] = home.with_guests(others)
     return everyone
 
 
-def release_parts(
-    binding: Binding,
-    stream: int,
-    parts: Sequence[pa.RecordBatch],
-    watermark: int,
-    promises: Promises | None = None,
-) -> Released:
-    """The arrivals of a stream that came in several blobs."""
+def intake_of(binding: Binding, stream: int, parts: Sequence[pa.RecordBatch]) -> Intake:
+    """The rows of a stream that came in several blobs."""
     batch = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
     intake = event_times(binding.query, stream, batch)
-    if binding.query.streams[stream].promised:
-        intake = _in_contents_order(intake)
-    return release_marked(binding, stream, intake, watermark, promises)
+    return _in_contents_order(intake) if binding.query.streams[stream].promised else intake
 
 
 def _in_contents_order(intake: Intake) -> Intake:

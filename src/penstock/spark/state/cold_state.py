@@ -14,8 +14,8 @@ watermark has not passed, so letting them in writes nothing. Which of its tuples
 The record has tables: `left N`, the numbers in window N as differences, `marks N`, the marks there,
 if they may be others than when the segments were written, `matched N`, which of those that may come
 out alone have matched, and `promises *`, what is known of promises. Under limits it also has
-what the shedder knows (shedding/saved.py), with the ledger, so that a result is counted as lost once,
-whoever goes on; and ghosts have windows, numbers and segments as tuples have.
+what the shedder knows (shedding/saved.py), with the ledger, so that a result is counted as lost
+once, whoever goes on; and ghosts have windows, numbers and segments as tuples have.
 """
 
 from __future__ import annotations
