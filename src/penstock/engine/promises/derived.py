@@ -18,6 +18,7 @@ import pyarrow.types as pt
 from penstock.engine.arrivals import Arrivals
 from penstock.engine.promises.closed_keys import are_repeated
 from penstock.engine.promises.closing import Closing
+from penstock.engine.promises.lines import come_back, go_back, last_of_clusters
 from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
 from penstock.kernels.sentinels import END_OF_TIME
@@ -57,9 +58,10 @@ class Derived:
             of_line = np.zeros(len(line), np.bool_)
             in_time = line.take(order)
             if promised.clustered:
-                of_line[order] = self._come_back(stream, in_time, exact)
+                again = self._are_like_first(stream, in_time, exact)
+                of_line[order] = again & come_back(in_time.ts, in_time.keys)
             if promised.increasing:
-                of_line[order] |= _go_back(in_time)
+                of_line[order] |= go_back(in_time.ts, in_time.keys)
             broken |= of_line[begin:]
         return broken
 
@@ -75,24 +77,6 @@ class Derived:
                 equal = pc.equal(column.take(pa.array(rows)), column.take(pa.array(firsts[rows])))
                 again[rows] &= equal.fill_null(False).to_numpy(zero_copy_only=False)
         return again
-
-    def _come_back(self, stream: int, line: Arrivals, exact: bool) -> Flags:
-        """Which tuples have the key of one before them, and none of it at a time in between.
-
-        Tuples of one time have no order: they stand in all clusters of that time.
-        """
-        again = self._are_like_first(stream, line, exact)
-        words, times = line.keys, _numbered(line.ts)
-        order = np.lexsort((times, words))
-        same = words[order][1:] == words[order][:-1]
-        gaps = np.concatenate([[0], same & (np.diff(times[order]) > 1)])
-        begins = np.concatenate([[True], ~same])
-        # Since the first of its key, how many gaps there have been.
-        since = np.cumsum(gaps)
-        of_first = np.maximum.accumulate(np.where(begins, np.arange(len(words)), 0))
-        broken = np.zeros(len(words), np.bool_)
-        broken[order] = since > since[of_first]
-        return again & broken
 
     def closings(self, stream: int, arrivals: Arrivals | None, passed: int) -> Iterator[Closing]:
         """What is promised once these have arrived. passed: a time that nothing which comes after
@@ -121,7 +105,7 @@ class Derived:
             return
         line = Arrivals.concatenated(parts).in_time_order()
         stop = int(np.searchsorted(line.ts, passed))
-        ended, at = _last_of_clusters(line.ts[:stop], line.keys[:stop])
+        ended, at = last_of_clusters(line.ts[:stop], line.keys[:stop])
         columns = [line.columns[name].take(pa.array(ended)) for name in self._key(stream)]
         yield Closing(stream, line.keys[ended], columns, at)
         if self._query.streams[stream].increasing and stop:
@@ -133,34 +117,6 @@ class Derived:
 
     def _key(self, stream: int) -> Sequence[str]:
         return self._query.keys[stream]
-
-
-def _numbered(ts: Words) -> Words:
-    """Times in order as numbers: equal ones have one, those after them the next."""
-    return np.cumsum(np.diff(ts, prepend=ts[:1]) != 0)
-
-
-def _last_of_clusters(ts: Words, words: Words) -> tuple[Words, Words]:
-    """Tuples in order of time after which no other of their key comes at the next time there is,
-    and that time."""
-    if not len(ts):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    times = _numbered(ts)
-    order = np.lexsort((times, words))
-    goes_on = np.zeros(len(ts), np.bool_)
-    goes_on[:-1] = (words[order][1:] == words[order][:-1]) & (np.diff(times[order]) <= 1)
-    last = order[~goes_on]
-    last = np.sort(last[times[last] < times[-1]])
-    first_at = np.searchsorted(times, np.arange(times[-1] + 1))
-    return last, ts[first_at[times[last] + 1]]
-
-
-def _go_back(line: Arrivals) -> Flags:
-    """Which tuples have a key below that of one with an earlier time."""
-    greatest = np.maximum.accumulate(line.keys)
-    before = np.searchsorted(line.ts, line.ts) - 1  # the last with an earlier time
-    back: Flags = (before >= 0) & (line.keys < greatest[before])
-    return back
 
 
 def _bare(arrivals: Arrivals, key: Sequence[str]) -> Arrivals:
