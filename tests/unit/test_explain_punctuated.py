@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,6 +106,15 @@ def test_limits_are_kept_to() -> None:
     told = query().explain(GIVEN, limits=ps.Limits(memory="160 rows"))
     assert told.punctuated is not None
     assert told.punctuated["b"].tuples == told.punctuated["b"].expected == pytest.approx(60)
+
+
+def test_the_text_in_the_documentation_is_true() -> None:
+    page = Path(__file__).parents[2] / "docs" / "punctuations.md"
+    _, section = page.read_text(encoding="utf-8").split("**From numbers.**")
+    code, shown = re.findall(r"```(?:python|text)\n(.*?)\n```", section, re.DOTALL)[:2]
+    told: dict[str, Any] = {}
+    exec(code, told)  # noqa: S102  the page's own example
+    assert f"\n\n{shown}\n\n" in str(told["plan"])
 
 
 # How often a stream promises.

@@ -347,7 +347,7 @@ def test_a_sample_is_called_one(files: list[Path], monkeypatch: pytest.MonkeyPat
     result = run(*files, *USUAL, "--within", "10 seconds")
     shown = words(result.stdout)
     assert "only a sample was looked at: the first 50 tuples of a file" in shown
-    assert "these hold in this sample; write them if you know that they always will:" in shown
+    assert "write, if you know that what holds in this sample always will:" in shown
 
 
 def test_one_file_has_promises_too(files: list[Path]) -> None:

@@ -23,7 +23,7 @@ def show_promises(out: Console, promises: PromiseProfile) -> None:
     if not promises.hints:
         return
     where = "this sample" if cut else "these files"
-    say(out, f"these hold in {where}; write them if you know that they always will:")
+    say(out, f"write, if you know that what holds in {where} always will:")
     for hint in promises.hints.values():
         say(out, f"  {hint}")
     if promises.live is not None and promises.live_proposed is not None:
