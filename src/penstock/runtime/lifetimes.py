@@ -25,7 +25,7 @@ from penstock.model.window import ALWAYS, FOREVER, Window
 
 __all__ = ["MOST_TUPLES", "Lifetimes", "Line", "ends_of"]
 
-MOST_TUPLES: Final = 1 << 22  # of a stream, that are looked at
+MOST_TUPLES: Final = 1 << 20  # of a stream, that are looked at
 
 
 class Line:
@@ -64,8 +64,8 @@ class Lifetimes:
         known = [line.in_time_order() for line in lines]
         self._ts = [ts for ts, _ in known]
         self._words = [words for _, words in known]
-        self._keys = np.unique(np.concatenate(self._words))
-        self._whose = [np.searchsorted(self._keys, words) for words in self._words]
+        self._keys, whose = np.unique(np.concatenate(self._words), return_inverse=True)
+        self._whose = np.split(whose, np.cumsum([len(words) for words in self._words])[:-1])
         self._ends = [ends_of(window, ts) for window, ts in zip(windows, self._ts, strict=True)]
         self._last_ends = [
             _by_key(np.maximum, whose, ends, len(self._keys), ALWAYS)

@@ -56,7 +56,7 @@ class PromiseProfile:
 
 
 def _repeated(_: Words, words: Words) -> int:
-    return len(words) - len(np.unique(words))
+    return int((np.diff(np.sort(words)) == 0).sum())
 
 
 # How many tuples, in order of time, break each.
@@ -72,10 +72,12 @@ def profiled_promises(binding: Binding, lines: Mapping[int, Line]) -> PromisePro
     """What the streams could promise. lines: by number of stream, those that were given."""
     query = binding.query
     broken = {
-        (stream, promise): count(*line.in_time_order())
+        (stream, promise): _BROKEN[promise](ts, words)
         for stream, line in lines.items()
-        for promise, count in _BROKEN.items()
-        if len(line) > 1 and _can_promise(binding, stream, promise)
+        if len(line) > 1
+        for ts, words in [line.in_time_order()]
+        for promise in _BROKEN
+        if _can_promise(binding, stream, promise)
     }
     kept = [each for each, count in broken.items() if not count]
     saving = _saving(_lifetimes(query, lines), kept)
@@ -143,8 +145,8 @@ def _saving(lifetimes: Lifetimes | None, kept: Sequence[tuple[int, str]]) -> _Sa
     live = least = lifetimes.average_live()
     for stream, promise in sorted(kept, key=alone.__getitem__):
         more = {**proposed, stream: (*proposed.get(stream, ()), promise)}
-        if lifetimes.average_live(more) < least:
-            proposed, least = more, lifetimes.average_live(more)
+        if (fewer := lifetimes.average_live(more)) < least:
+            proposed, least = more, fewer
     return _Saving(proposed, alone, live, least)
 
 
