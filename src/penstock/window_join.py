@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from penstock.errors import PlanError
 from penstock.extras import extra
 from penstock.model.binding import Binding
 from penstock.model.limits import Limits
@@ -62,6 +63,7 @@ class WindowJoin(Query):
         probe_orders: Mapping[str, Sequence[str]] | None = None,
         limits: Limits | None = None,
         weights: str | Weights | None = None,
+        running: Join | None = None,
     ) -> Explanation:
         """The plan that would be run, what it costs, what else there is, and where that would be
         better. Print it, or take it apart.
@@ -72,6 +74,8 @@ class WindowJoin(Query):
         indexes, probe_orders, limits: as in `start`; what is given is kept, and costed.
         weights: 'penstock', 'kang2003', 'kang2002', 'tuples' or Weights; those that were measured
             on this machine when not given, or else 'penstock'.
+        running: a join of this query. The tuples that it holds are shown beside those that are
+            expected, and its own workload is planned for when none is given.
         """
         from penstock.planning.case import case_of
         from penstock.planning.explain.explanation import explained
@@ -79,18 +83,28 @@ class WindowJoin(Query):
 
         case = case_of(
             self,
-            workload,
+            running.workload() if workload is None and running is not None else workload,
             indexes=indexes,
             probe_orders=probe_orders,
             limits=limits,
             weights=weights,
         )
-        told = explained(case, partitioning(self, pooled=limits is not None))
+        live = None if running is None else self._live_in(running)
+        told = explained(case, partitioning(self, pooled=limits is not None), live)
         if limits is not None:  # refuses what no join could keep
             from penstock.engine.driver import Driver
 
             Driver(Binding.of(self), told.choice.plan(self, limits))
         return told
+
+    def _live_in(self, running: Join) -> dict[str, int]:
+        """The tuples that a join of this query holds, by stream."""
+        if running.query.names != self.names:
+            raise PlanError(
+                f"running= is a join of the streams {running.query.names}, and this query is of "
+                f"{self.names}; give a join of this query"
+            )
+        return {name: each.live for name, each in running.metrics.streams.items()}
 
     def start(  # noqa: PLR0913  # by keyword only
         self,

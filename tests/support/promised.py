@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from support.oracle import PRESERVED, OracleStream, Outcome, Row, Step, answer, ends
@@ -137,15 +138,15 @@ class Promised:
         """What the join answers: that of the oracle, who knows of no promises."""
         return answer(self.streams, self.clocked, how=self.how)
 
-    def kept(self) -> list[Kept]:
-        """What holds after each step."""
+    def kept(self, lag: int = 0) -> list[Kept]:
+        """What holds after each step. lag: how many steps the watermark is behind."""
         outcomes = self.answer()
         matches = answer(self.streams, self.clocked)
         met: set[object] = set()  # tuples that semi and anti joins have done with
         kept, told = [], set[Key]()
         arrived: dict[str, list[Row]] = {stream.name: [] for stream in self.streams}
         for number, step in enumerate(self.steps):
-            watermark = outcomes[number].watermark
+            watermark = outcomes[number - lag].watermark if number >= lag else -inf
             for name, rows in step.rows.items():
                 late = [row["id"] for row in outcomes[number].late[name]]
                 arrived[name] += [row for row in rows if row["id"] not in late]

@@ -130,6 +130,19 @@ def test_it_must_be_of_the_querys_streams() -> None:
         ps.Workload(rates=1).bytes_of_row("a")
 
 
+def test_punctuation_rates_are_for_joins_that_can_use_promises() -> None:
+    given = ps.Workload(rates=5, distinct=9, punctuation_rates={"b": 2})
+    given.check(query())
+    assert (given.punctuation_rate("a"), given.punctuation_rate("b")) == (None, 2)
+    assert ps.Workload(rates=5, punctuation_rates=3).punctuation_rate("a") == 3
+    for refused, why in (
+        (query("50 rows"), "its windows count rows or arrivals; leave them out"),
+        (query(where="a.x < b.x"), "it has no key; leave them out"),
+    ):
+        with pytest.raises(ps.PlanError, match=why):
+            given.check(refused)
+
+
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"rates": -1}, "a rate, in tuples a second, must be a number, 0 or more, got -1"),
     ({"rates": float("nan")}, "got nan"),
@@ -157,6 +170,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"rates": {"a": 1}, "distinct": {"b": 5}}, "distinct names 'b', and no such stream has a"),
     ({"rates": {"a": 1}, "selectivities": {("a", "b"): 0}}, "selectivities names 'b'"),
     ({"rates": {"a": 1}, "windows": {"b": "1 s"}}, "windows names 'b'"),
+    ({"punctuation_rates": -1}, "in punctuations a second, must be a number, 0 or more, got -1"),
+    ({"punctuation_rates": {"a": "often"}}, "of stream 'a' must be a number, 0 or more, got"),
+    ({"rates": {"a": 1}, "punctuation_rates": {"b": 1}}, "punctuation_rates names 'b'"),
 ]
 
 
@@ -185,6 +201,7 @@ PAIRS = st.tuples(NAMES, NAMES).filter(lambda pair: pair[0] < pair[1])
     | st.sampled_from(["1 hour", "5 rows"])
     | st.dictionaries(NAMES, st.sampled_from(["90 seconds", "7 rows per key", "unbounded"])),
     horizon=st.none() | st.sampled_from(["1 day", timedelta(minutes=90)]),
+    punctuation_rates=st.none() | RATES | st.dictionaries(NAMES, RATES),
 )
 def test_plain_values_and_back(**fields: Any) -> None:
     workload = ps.Workload(**fields)

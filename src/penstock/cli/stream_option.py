@@ -1,6 +1,7 @@
 """The option --stream of `penstock explain`: one stream and what is known of it, as text.
 
     orders,rate=1000,window=10 minutes,distinct=60000,bytes=80,index=hash,probes=payments+refunds
+    payments,rate=10,window=1 hour,distinct=30000,punctuation_rate=5
 
 Only the name must be there; what is left out is not known.
 """
@@ -16,8 +17,11 @@ from penstock.model.workload.workload import Workload
 
 __all__ = ["StreamOption", "given_workload", "parse_selectivities", "parse_streams"]
 
-_FIELDS: Final = ("rate", "window", "distinct", "bytes", "index", "probes")
-_NUMBERS: Final = {"rate": "rates", "distinct": "distinct", "bytes": "row_bytes"}
+_NUMBERS: Final = {
+    "rate": "rates", "distinct": "distinct", "bytes": "row_bytes",
+    "punctuation_rate": "punctuation_rates",
+}  # fmt: skip
+_FIELDS: Final = (*_NUMBERS, "window", "index", "probes")
 _EXAMPLE: Final = "orders,rate=1000,window=10 minutes,distinct=60000"
 
 
@@ -27,6 +31,11 @@ class StreamOption:
 
     name: str
     told: dict[str, str]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it says what the stream is like, as a workload does."""
+        return not self.told.keys().isdisjoint(_NUMBERS)
 
 
 def parse_streams(texts: Sequence[str]) -> list[StreamOption]:

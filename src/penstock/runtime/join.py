@@ -135,10 +135,10 @@ class Join:
             self.driver.bind(binding)
         for stream, intake in intakes.items():
             marked, broken = released[stream].marked, released[stream].broken
-            punctuations = 0 if marked is None else marked.rows
+            punctuations, unusable = (0, 0) if marked is None else (marked.rows, marked.unusable)
             self.counts[stream].arrived += len(intake.ts) - punctuations
             self.counts[stream].punctuations += punctuations
-            self.counts[stream].unusable += 0 if marked is None else marked.unusable
+            self.counts[stream].unusable += unusable
             self.counts[stream].filtered += released[stream].filtered
             if broken is not None:
                 self.counts[stream].broken += len(broken)
@@ -150,7 +150,8 @@ class Join:
                 self.counts[stream].late += len(late)
                 self.keep_late(stream, late)
             if len(intake.ts):
-                self.recent[stream].saw(len(released[stream].arrivals), intake)
+                closing = punctuations - unusable
+                self.recent[stream].saw(len(released[stream].arrivals), intake, closing)
         newest = {}
         for stream, intake in intakes.items():
             if len(intake.ts):
@@ -204,6 +205,8 @@ class Join:
         closings = closings_of(self.driver.binding, number, given, moment)
         self.counts[number].punctuations += 1
         self.counts[number].unusable += not closings
+        if closings:
+            self.recent[number].punctuated()
         return self._whole(lambda: self.engine.pass_time(self.clock.watermark, closings))
 
     @one_at_a_time

@@ -3,7 +3,8 @@
 Worked out when it is asked for. A push only notes how many tuples came and of which times. Keys and
 row widths are those of the tuples that are live, rates those of the last batches, or of the live
 tuples if batches bring few: so both follow the streams as they change. Under limits live tuples
-are those worth keeping, not those that came, and rates are of batches alone.
+are those worth keeping, not those that came, and rates are of batches alone. So they are if
+promises let tuples go early; the keys of those that are left are scaled up to a whole window.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from penstock.engine.arrivals import Arrivals, Intake
 from penstock.errors import StateError
 from penstock.kernels.arena import MUTE, Words
 from penstock.model.workload.workload import Workload, path_columns
+from penstock.runtime.counted import metrics_of
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
 
 if TYPE_CHECKING:
@@ -35,14 +37,27 @@ _US: Final = 1e6
 
 
 class Recent:
-    """The last batches of a stream: of each its tuples and rows, and the extremes of the times."""
+    """The last batches of a stream: of each its tuples and rows, and the extremes of the times; and
+    the punctuations that came since the first of them."""
 
     def __init__(self) -> None:
         self._batches: deque[tuple[int, int, int, int]] = deque(maxlen=_BATCHES)
+        self._punctuations: deque[int] = deque(maxlen=_BATCHES)
 
-    def saw(self, tuples: int, intake: Intake) -> None:
-        """Note a batch, and how many tuples of it take part."""
+    def saw(self, tuples: int, intake: Intake, punctuations: int) -> None:
+        """Note a batch, how many tuples of it take part, and how many rows close a key."""
         self._batches.append((tuples, len(intake.ts), intake.earliest, intake.latest))
+        self._punctuations.append(punctuations)
+
+    def punctuated(self) -> None:
+        """Note a punctuation behind the last batch."""
+        if self._punctuations:
+            self._punctuations[-1] += 1
+
+    @property
+    def punctuations(self) -> int:
+        """How many came."""
+        return sum(self._punctuations)
 
     def count_and_span(self) -> tuple[float, int]:
         """How many tuples came after the first row, and in how many microseconds of event time."""
@@ -67,6 +82,8 @@ def observed_workload(join: Join) -> Workload:
         known = {path_columns(word): sketch.distinct for word, sketch in paths}
         if known := {columns: count for columns, count in known.items() if columns}:
             distinct[name] = known
+    rates = _rates(join, live)
+    _scale_up(join, distinct, Workload(rates))
     selectivities: dict[tuple[str, str], float] = {}
     for left, right in combinations(parts, 2):
         if are_linked(query, left, right):
@@ -75,12 +92,39 @@ def observed_workload(join: Join) -> Workload:
                 selectivities[query.names[left], query.names[right]] = share
     windows = zip(query.names, query.windows, join.started_as.windows, strict=True)
     return Workload(
-        _rates(join, live),
+        rates,
         distinct=distinct,
         selectivities=selectivities,
         row_bytes=row_bytes,
         windows={name: now for name, now, was in windows if now != was} or None,
+        punctuation_rates=_punctuation_rates(join) or None,
     )
+
+
+def _scale_up(
+    join: Join, distinct: dict[str, dict[tuple[str, ...], float]], workload: Workload
+) -> None:
+    """Where promises let tuples go early, make of the keys of live tuples those of all that came in
+    a window's length, as if each had as many tuples."""
+    for name, each in metrics_of(join).streams.items():
+        early = each.discarded + each.purged
+        if not early or name not in distinct:
+            continue
+        came = float(each.live + each.expired + each.shed + early)
+        if not workload.window(join.query, name).is_endless:
+            came = min(came, workload.window_tuples(join.query, name))
+        scale = max(came / each.live, 1.0)
+        distinct[name] = {columns: count * scale for columns, count in distinct[name].items()}
+
+
+def _punctuation_rates(join: Join) -> dict[str, float]:
+    """Of the streams that brought punctuations, over the span of the batches they came with."""
+    found = {}
+    for name, recent in zip(join.query.names, join.recent, strict=True):
+        _, span_us = recent.count_and_span()
+        if recent.punctuations and span_us:
+            found[name] = recent.punctuations * _US / span_us
+    return found
 
 
 def _keyed(join: Join, stream: int) -> Words:
@@ -97,7 +141,9 @@ def _seen(join: Join, stream: int, live: Words) -> tuple[float, int]:
     window = join.query.windows[stream]
     # In these the live tuples are not all that came in their time; and windows of arrivals hold
     # numbers instead of times.
-    chosen = join.plan.limits is not None or window.per_key or window.arrivals
+    promises = join.driver.promises
+    early = promises is not None and promises.discarded[stream] + promises.purged[stream] > 0
+    chosen = join.plan.limits is not None or early or window.per_key or window.arrivals
     if not chosen and count < min(_ENOUGH, len(live)):
         times = join.driver.windows.timestamps(stream, live)
         count, span_us = len(live) - 1.0, int(times.max() - times.min())

@@ -1,13 +1,15 @@
 """What streams are like, measured from their rows: a workload for the planner.
 
 Rows are taken as a running join takes them: times and columns are checked, filters applied, keys
-made words. A stream is read once and nothing of it is kept but sketches, so it may be of any size.
+made words. A stream is read once and nothing of it is kept but sketches, and times and keys of its
+first tuples, so it may be of any size.
 
     rate        tuples that take part, over the span of event time from the first row to the last
     distinct    in a window: the median over some windows' lengths of it, drawn at random; slots of
                 time aligned to the epoch, or of N rows. Over all time there may be many more
     selectivity of pairs in the same slots, twice as long as the longest window; of pairs of all
                 slots if a window is not of time, or the streams have none in common
+    promises    that no tuple breaks, and what they would save (runtime.promise_profile)
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import pyarrow as pa
 
 from penstock.engine.arrivals import Intake
 from penstock.engine.intake import take_in
+from penstock.engine.promises.marked_rows import split
 from penstock.engine.release import Released, release
 from penstock.engine.residual import bound
 from penstock.errors import InputError, PlanError
@@ -33,7 +36,9 @@ from penstock.model.binding import Binding
 from penstock.model.query import Query
 from penstock.model.window import FOREVER, Window
 from penstock.model.workload.workload import Workload, path_columns
+from penstock.runtime.lifetimes import Line
 from penstock.runtime.pairs import Part, are_linked, pair_selectivity
+from penstock.runtime.promise_profile import PromiseProfile, profiled_promises
 from penstock.stats.heavy_keys import HeavyKeys
 from penstock.stats.key_sketch import KeySketch
 from penstock.stats.slots import Slots
@@ -60,7 +65,8 @@ class StreamProfile:
     """rows: all that came. taking_part: those that pass the filters and have a key.
     first_us, last_us: the extremes of event time, None without rows. rate: tuples that take part in
     a second of it, None if there is no span. heaviest_share: of these, the part with the most
-    frequent key; top_share: with one of the ten most frequent. row_bytes: what is kept of one."""
+    frequent key; top_share: with one of the ten most frequent. row_bytes: what is kept of one.
+    punctuation_rate: marked rows in a second, None if there are none, or no span."""
 
     name: str
     rows: int
@@ -72,14 +78,17 @@ class StreamProfile:
     heaviest_share: float
     top_share: float
     row_bytes: float | None
+    punctuation_rate: float | None = None
 
 
 @dataclass(frozen=True)
 class Profile:
-    """streams: in the order they were given. selectivities: by pair of names, if measured."""
+    """streams: in the order they were given. selectivities: by pair of names, if measured.
+    promises: that the streams could make, None if not looked for."""
 
     streams: tuple[StreamProfile, ...]
     selectivities: Mapping[tuple[str, str], float]
+    promises: PromiseProfile | None = None
 
     @property
     def workload(self) -> Workload:
@@ -103,30 +112,48 @@ class Profile:
             row_bytes={
                 each.name: each.row_bytes for each in self.streams if each.row_bytes is not None
             },
+            punctuation_rates={
+                each.name: each.punctuation_rate
+                for each in self.streams
+                if each.punctuation_rate is not None
+            }
+            or None,
         )
 
 
 def profile_streams(
-    query: Query, streams: Mapping[str, Iterable[pa.RecordBatch]], *, seed: int = 0
+    query: Query,
+    streams: Mapping[str, Iterable[pa.RecordBatch]],
+    *,
+    seed: int = 0,
+    promises: bool = True,
 ) -> Profile:
     """Measure streams of a query, or some of them, each an Arrow table or batches of one schema.
 
-    They are read to their ends, one after the other. seed: of what is drawn at random.
+    They are read to their ends, one after the other. seed: of what is drawn at random. promises:
+    whether to look for promises that they keep, for which times and keys of their first tuples are
+    held in memory.
     """
     unknown = [name for name in streams if name not in query.names]
     if unknown:
         raise InputError(f"{unknown} are no streams; the streams are {query.names}")
     binding, readers = _opened(query, streams)
     meters = {name: _Meter(query, query.position(name), seed) for name in readers}
+    lines = {meter.stream: Line() for meter in meters.values()} if promises else {}
     for name, batches in readers.items():
         for batch in batches:
             _, intakes = take_in(query, binding, {name: batch}, 0)
             for stream, intake in intakes.items():
-                meters[name].add(intake, release(binding, stream, intake, BEGINNING))
+                marked = split(binding, stream, intake)
+                released = release(binding, stream, intake, BEGINNING, tuples=marked.tuples)
+                meters[name].add(intake, released._replace(marked=marked))
+                if stream in lines:
+                    lines[stream].add(released.arrivals.with_keys())
     longest_us = max((meter.span_us for meter in meters.values()), default=0)
     return Profile(
         tuple(meter.profile(longest_us) for meter in meters.values()),
         _selectivities(binding, meters),
+        profiled_promises(binding, lines) if promises else None,
     )
 
 
@@ -165,6 +192,7 @@ class _Meter:
         self._rows = 0
         self._taking_part = 0
         self._bytes = 0
+        self._punctuations = 0
         self._first_us: int | None = None
         self._last_us: int | None = None
 
@@ -187,6 +215,8 @@ class _Meter:
         self._rows += len(intake.ts)
         self._taking_part += len(tuples)
         self._bytes += sum(array.nbytes for array in tuples.columns.values())
+        if released.marked is not None:
+            self._punctuations += released.marked.rows - released.marked.unusable
 
     def _slot_numbers(self, ts: Words) -> Words:
         """Which window's length tuples are in, if windows stood side by side."""
@@ -235,6 +265,9 @@ class _Meter:
             self._heavy.share(),
             self._heavy.share(10),
             self._bytes / self._taking_part if self._taking_part else None,
+            self._punctuations * _US / self.span_us
+            if self._punctuations and self.span_us
+            else None,
         )
 
 

@@ -48,7 +48,7 @@ def explain(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
         typer.Option(
             metavar="STREAM",
             help="Instead, a stream by hand: 'NAME,rate=1000,window=10 minutes,distinct=60000'; "
-            "also bytes=, index= and probes=b+c. Repeatable.",
+            "also bytes=, punctuation_rate=, index= and probes=b+c. Repeatable.",
         ),
     ] = None,
     workload: Annotated[
@@ -194,7 +194,7 @@ def _of_files(request: _ExplainRequest) -> tuple[WindowJoin, Workload]:
     )
     job = Job(streams, request.where, batch_rows=request.batch_rows)
     query = job.query
-    return query, measured(query, job).workload
+    return query, measured(query, job, promises=False).workload
 
 
 def _by_hand(
@@ -205,7 +205,7 @@ def _by_hand(
         workload = given_workload(streams, parse_selectivities(request.selectivities))
     else:
         workload = read_workload(request.workload)
-        twice = [each.name for each in streams if {"rate", "distinct", "bytes"} & set(each.told)]
+        twice = [each.name for each in streams if each.is_measured]
         if twice or request.selectivities:
             raise CommandError(
                 f"{request.workload} tells what the streams are like, and so do the options"

@@ -17,6 +17,7 @@ from penstock.cli.request import job_streams, shared_columns
 from penstock.cli.sources import open_sources, warn_of_early_times
 from penstock.cli.views.display import consoles, failures_shown, instant, say
 from penstock.cli.views.progress import file_progress
+from penstock.cli.views.promises_view import show_promises
 from penstock.cli.views.watched import Watched
 from penstock.cli.workload_file import check_writable, write_workload
 from penstock.errors import PlanError
@@ -53,7 +54,7 @@ def profile(  # noqa: PLR0913, PLR0917 - an argument is an option of the command
     batch_rows: BatchRows = 65_536,
     force: Force = False,
 ) -> None:
-    """Measure streams in files: rates, keys, how often they match, bytes a row.
+    """Measure streams in files: rates, keys, how often they match, bytes a row, promises they keep.
 
     What is measured is what `penstock explain` plans by. Files are read once, whatever their size.
     """
@@ -93,21 +94,26 @@ def _run(request: _ProfileRequest) -> None:
             pair = query.names[left], query.names[right]
             if are_linked(query, left, right) and pair not in profile.selectivities:
                 say(out, f"no match of {pair[0]} and {pair[1]} was seen: do keys and times meet?")
+        if profile.promises is not None:
+            show_promises(out, profile.promises)
     if request.output is not None:
         write_workload(profile.workload, request.output)
         if not request.as_json:
             say(out, f"workload in {request.output}")
 
 
-def measured(query: Query, job: Job) -> Profile:
-    """What the streams of a job are like, with a progress bar while files are read."""
+def measured(query: Query, job: Job, *, promises: bool = True) -> Profile:
+    """What the streams of a job are like, with a progress bar while files are read. promises:
+    whether to look for those that they keep."""
     _, err = consoles()
     sources = open_sources(job)
     warn_of_early_times(err, job, sources)
     with file_progress(err, sum(source.size for source in sources)) as update:
         watched = Watched(sources, update)
         return profile_streams(
-            query, {each.name: watched.batches(at) for at, each in enumerate(job.streams)}
+            query,
+            {each.name: watched.batches(at) for at, each in enumerate(job.streams)},
+            promises=promises,
         )
 
 
@@ -195,5 +201,6 @@ def _plain(profile: Profile) -> dict[str, Any]:
         workload = None
     return {
         "streams": [asdict(each) for each in profile.streams],
+        "promises": None if profile.promises is None else asdict(profile.promises),
         "workload": None if workload is None else workload.to_dict(),
     }

@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from penstock.engine.arrivals import Arrivals, of_one_type
+from penstock.engine.arrivals import Arrivals
 from penstock.engine.promises.closed_keys import ClosedKeys, are_repeated
 from penstock.engine.promises.closing import Closing
+from penstock.engine.promises.lines import come_back, go_back, last_of_clusters
 from penstock.engine.promises.wide import Wide
 from penstock.kernels.arena import Flags, Words
-from penstock.kernels.punctuation.clusters import come_back, last_of_clusters
-from penstock.kernels.punctuation.key_rows import FREE, Places
 from penstock.kernels.sentinels import END_OF_TIME
 from penstock.model.binding import Binding
 from penstock.model.keys import are_words
@@ -84,7 +83,7 @@ class Derived:
         if promised.clustered:
             of_line |= _come_back(line, binding.exact)
         if promised.increasing:
-            of_line |= _go_back(line)
+            of_line |= go_back(line.ts, line.keys)
         broken = np.flatnonzero(of_line)
         broken = broken if order is None else order[broken]
         if before is not None and before.guests is not None:
@@ -160,7 +159,7 @@ class Derived:
             self._wide.reach(stream, int(line.keys[greatest]), int(line.ts[greatest]))
         if line.ts[0] == line.ts[stop - 1]:
             return  # which of their keys go on is not known yet
-        ended, at = _last_of_clusters(line.ts[:stop], line.keys[:stop])
+        ended, at = last_of_clusters(line.ts[:stop], line.keys[:stop])
         if line.guests is not None:
             here = ~line.guests[ended]
             ended, at = ended[here], at[here]
@@ -204,31 +203,8 @@ def _are_like_first(line: Arrivals, exact: bool) -> Flags:
 
 def _come_back(line: Arrivals, exact: bool) -> Flags:
     """Which tuples have the key of one before them, and none of it at a time in between."""
-    out = np.empty(len(line), np.bool_)
-    if come_back(*_for_clusters(line.ts, line.keys), out) and not exact:
-        out &= _are_like_first(line, exact)
-    return out
-
-
-def _last_of_clusters(ts: Words, words: Words) -> tuple[Words, Words]:
-    """Tuples in order of time after which no other of their key comes at the next time there is,
-    and that time."""
-    out = np.empty((2, len(ts)), np.int64)
-    count = last_of_clusters(*_for_clusters(ts, words), out)
-    return out[0, :count], out[1, :count]
-
-
-def _for_clusters(ts: Words, words: Words) -> tuple[Words, Words, Places, Words]:
-    places = np.full(2 * len(ts), FREE, np.int32)
-    return of_one_type(ts), of_one_type(words), places, np.empty(len(ts), np.int64)
-
-
-def _go_back(line: Arrivals) -> Flags:
-    """Which tuples have a key below that of one with an earlier time."""
-    greatest = np.maximum.accumulate(line.keys)
-    before = np.searchsorted(line.ts, line.ts) - 1  # the last with an earlier time
-    back: Flags = (before >= 0) & (line.keys < greatest[before])
-    return back
+    back = come_back(line.ts, line.keys)
+    return back if exact or not back.any() else back & _are_like_first(line, exact)
 
 
 def _bare(arrivals: Arrivals, key: Sequence[str]) -> Arrivals:

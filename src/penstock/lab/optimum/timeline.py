@@ -25,11 +25,11 @@ from penstock.errors import QueryError, TimestampError
 from penstock.kernels.arena import Words
 from penstock.lab.optimum.changing import Lengths, parse_lengths
 from penstock.lab.recording.given_tables import checked_tables, unused_name
-from penstock.lab.recording.need import ends_of
 from penstock.model.binding import Binding
 from penstock.model.keys import KeyKind
 from penstock.model.query import Query
 from penstock.model.window import ALWAYS, FOREVER, Window
+from penstock.runtime.lifetimes import ends_of
 from penstock.windows.key_words import as_kind, key_words
 
 __all__ = ["Timeline", "Tuples", "timeline_of"]

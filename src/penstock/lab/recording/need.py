@@ -17,8 +17,9 @@ from penstock.kernels.arena import Words
 from penstock.lab.recording.key_sample import Floats, Groups
 from penstock.model.query import Query
 from penstock.model.window import Window
+from penstock.runtime.lifetimes import ends_of
 
-__all__ = ["ComeOut", "Entering", "Need", "ends_of", "most_live"]
+__all__ = ["ComeOut", "Entering", "Need", "most_live"]
 
 
 class Entering(NamedTuple):
@@ -89,8 +90,3 @@ def _after(window: Window, ts: Words) -> Words:
     """When tuples are no longer live. Bounds on a difference may end one before it comes: it is
     then never live."""
     return np.maximum(ends_of(window, ts) + 1, ts)
-
-
-def ends_of(window: Window, ts: Words) -> Words:
-    """The last time at which each tuple is in its window."""
-    return window.ends(ts)  # type: ignore[arg-type, return-value]  # of each of them

@@ -6,7 +6,8 @@ JSON has no tuples for keys, so numbers by columns or by pairs are a list of rec
      "rates": {"a": 100.0, "b": 20.0},
      "distinct": {"a": 5000.0, "b": [{"columns": ["x", "y"], "distinct": 70.0}]},
      "selectivities": [{"streams": ["a", "b"], "selectivity": 0.01}],
-     "windows": {"a": "10 minutes"}}
+     "windows": {"a": "10 minutes"},
+     "punctuation_rates": {"b": 2.0}}
 
 What is not known is left out.
 """

@@ -30,9 +30,13 @@ from penstock.model.workload.plain import plain_workload, unplain_fields
 __all__ = ["Workload", "path_columns"]
 
 _RATE: Final = Allowed("a rate, in tuples a second,", 0)
+_PUNCTUATION_RATE: Final = Allowed("a rate, in punctuations a second,", 0)
 _DISTINCT: Final = Allowed("a number of distinct values", 1)
 _SELECTIVITY: Final = Allowed("a selectivity", 0, 1)
 _ROW_BYTES: Final = Allowed("a number of bytes a row", 0)
+_BY_NAME: Final = (
+    "rates", "distinct", "selectivities", "row_bytes", "windows", "punctuation_rates",
+)  # fmt: skip
 _US: Final = 1e6
 
 
@@ -55,6 +59,7 @@ class Workload:
     row_bytes: what is kept of a tuple.
     windows: to be planned for in the place of the query's own.
     horizon: how long streams go on whose windows never end, such as '1 day'.
+    punctuation_rates: punctuations in a second of event time, each of which closes a key.
     """
 
     rates: Any
@@ -63,6 +68,7 @@ class Workload:
     row_bytes: Any = None
     windows: Any = None
     horizon: Duration | None = None
+    punctuation_rates: Any = None
 
     def __post_init__(self) -> None:
         derived = object.__setattr__  # the one way to fill a frozen dataclass
@@ -72,6 +78,7 @@ class Workload:
             ("selectivities", lambda value: by_pair(value, _SELECTIVITY)),
             ("row_bytes", lambda value: by_stream(value, _ROW_BYTES)),
             ("windows", windows_of),
+            ("punctuation_rates", lambda value: by_stream(value, _PUNCTUATION_RATE)),
         ):
             if getattr(self, field) is not None:
                 derived(self, field, made(getattr(self, field)))
@@ -86,7 +93,7 @@ class Workload:
     def _check_names(self, known: Iterable[str], which: str) -> None:
         """Refuse fields that name a stream which is not among the known ones."""
         known = tuple(known)
-        for field in ("rates", "distinct", "selectivities", "row_bytes", "windows"):
+        for field in _BY_NAME:
             told = getattr(self, field)
             for key in told if isinstance(told, dict) else ():
                 for name in (key,) if isinstance(key, str) else key:
@@ -110,10 +117,21 @@ class Workload:
                     f"distinct has values of {[*told]} of stream {name!r}, which is found by "
                     f"{paths}; give those, or the query that they are of"
                 )
+        if self.punctuation_rates is not None and (query.counts or not query.keys[0]):
+            why = "its windows count rows or arrivals" if query.counts else "it has no key"
+            raise PlanError(
+                f"punctuation_rates are {self.punctuation_rates!r}, and this join cannot use "
+                f"promises: {why}; leave them out"
+            )
 
     def rate(self, name: str) -> float:
         """Tuples of a stream in a second."""
         return self._of(self.rates, name, "rate", "rates")
+
+    def punctuation_rate(self, name: str) -> float | None:
+        """Punctuations of a stream in a second; None when not given."""
+        told = self.punctuation_rates
+        return told.get(name) if isinstance(told, dict) else told
 
     def bytes_of_row(self, name: str) -> float:
         """What is kept of a tuple of a stream."""

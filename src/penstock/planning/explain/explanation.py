@@ -16,6 +16,7 @@ from penstock.planning.case import Case
 from penstock.planning.costs import Direction
 from penstock.planning.explain.rate_shift import Turn, rate_shifts
 from penstock.planning.planner import Choice
+from penstock.planning.punctuated import PunctuatedWindow, punctuated_windows
 
 __all__ = ["Alternative", "BudgetShare", "Crossover", "Explanation", "Partitioning", "explained"]
 
@@ -81,7 +82,9 @@ class Explanation:
     runners_up: the next best plans. crossovers: where others would be better.
     expire: how tuples leave. expire_costs: what the ways to do it cost.
     partitioning: on Spark. budget: who gets what, None without limits.
-    live_rows, live_bytes: that are kept, rings and indexes included.
+    live_rows, live_bytes: that are kept, rings and indexes included, if nothing is promised.
+    punctuated: what promises leave of each window, and what a running join holds; None without
+        either.
     rates, windows, tuples: what it was planned for. is_assumed: whether that is only a guess.
     weights, model: by which costs were worked out.
     """
@@ -99,6 +102,7 @@ class Explanation:
     budget: Mapping[str, BudgetShare] | None
     live_rows: Mapping[str, float]
     live_bytes: Mapping[str, float]
+    punctuated: Mapping[str, PunctuatedWindow] | None
     rates: Mapping[str, float]
     windows: Mapping[str, str]
     tuples: Mapping[str, float]
@@ -134,16 +138,18 @@ class Explanation:
         return write_plot(self, Path(path), streams)
 
 
-def explained(case: Case, partitioning: Partitioning) -> Explanation:
-    """Plan a case, and explain the plan."""
+def explained(
+    case: Case, partitioning: Partitioning, live: Mapping[str, int] | None = None
+) -> Explanation:
+    """Plan a case, and explain the plan. live: tuples that a running join holds, by stream."""
     query, names = case.query, case.query.names
     planner = case.planner()
     chosen = planner.choose()
     load, left, whole = planner.costs.load, case.left(), case.whole()
     removals = {"on_probe": None, "periodic": _INTERVAL_S}
-    live = {
-        name: min(case.workload.live_tuples(query, name), kept if kept < wanted else float("inf"))
-        for name, kept, wanted in zip(names, left.tuples, whole.tuples, strict=True)
+    kept = {
+        name: min(case.workload.live_tuples(query, name), most if most < wanted else float("inf"))
+        for name, most, wanted in zip(names, left.tuples, whole.tuples, strict=True)
     }
     return Explanation(
         **_named(case, chosen),
@@ -186,11 +192,14 @@ def explained(case: Case, partitioning: Partitioning) -> Explanation:
             )
             for stream, name in enumerate(names)
         },
-        live_rows=live,
+        live_rows=kept,
         live_bytes={
-            name: live[name] * tuple_bytes(left, stream, chosen.indexes[stream])
+            name: kept[name] * tuple_bytes(left, stream, chosen.indexes[stream])
             for stream, name in enumerate(names)
         },
+        punctuated=punctuated_windows(query, case.workload, kept, live)
+        if live is not None or _promises(case)
+        else None,
         rates=dict(zip(names, whole.rates, strict=True)),
         windows={
             name: str(own if case.is_assumed else case.workload.window(query, name))
@@ -203,6 +212,12 @@ def explained(case: Case, partitioning: Partitioning) -> Explanation:
         case=case,
         choice=chosen,
     )
+
+
+def _promises(case: Case) -> bool:
+    """Whether there is something to say of promises."""
+    given = case.workload.punctuation_rates is not None
+    return given or (case.query.promises and not case.is_assumed)
 
 
 def _named(case: Case, choice: Choice) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +16,7 @@ from penstock.planning.explain.rate_shift import FARTHEST, MOST_STREAMS
 
 if TYPE_CHECKING:
     from penstock.planning.explain.explanation import Alternative, Explanation
+    from penstock.planning.punctuated import PunctuatedWindow
 
 __all__ = ["as_text", "difference", "rendered", "shown_cost", "shown_ratio"]
 
@@ -42,6 +44,7 @@ def rendered(explanation: Explanation) -> RenderableType:
         *_part("what it costs", _costs(explanation)),
         *_part("runners-up", _runners_up(explanation)),
         *_part("where the plan would change", _crossovers(explanation)),
+        *_part("what the windows keep", _punctuated(explanation)),
         *_part("the rest", _rest(explanation)),
     )
 
@@ -177,6 +180,51 @@ def _crossovers(explanation: Explanation) -> RenderableType | None:
             first = (rates, shown_ratio(each.ratio)) if place == 0 else ("", "")
             table.add_row(*first, shown_ratio(ratio), difference(explanation, then))
     return table
+
+
+def _punctuated(explanation: Explanation) -> RenderableType | None:
+    if explanation.punctuated is None:
+        return None
+    windows = explanation.punctuated
+    table = _table("window", "tuples", "keys", "closed in a second by", right=1)
+    table.columns[3].justify = "left"
+    for column in ("closed", "expected", "live now"):
+        table.add_column(column, justify="right")
+    for name, each in windows.items():
+        closing = (f"{other} {_or_unknown(rate)}" for other, rate in each.closing.items())
+        table.add_row(
+            name,
+            _number(each.tuples),
+            _or_unknown(each.keys),
+            ", ".join(closing) or "none",
+            "unknown" if each.closed is None else f"{each.closed:.0%}{'*' * each.is_clamped}",
+            _or_unknown(each.expected),
+            "" if each.live is None else f"{each.live:,}",
+        )
+    if all(each.live is None for each in windows.values()):
+        table.columns.pop()
+    return Group(table, *(Text(note, "dim") for note in _notes(windows)))
+
+
+def _notes(windows: Mapping[str, PunctuatedWindow]) -> Iterator[str]:
+    """What is wrong with an estimate, and what to do."""
+    if any(each.is_clamped for each in windows.values()):
+        yield (
+            "* clamped, for the estimate would be below 0: in the time of the window more keys are "
+            "closed than it has"
+        )
+    unknown = {
+        other for each in windows.values() for other, rate in each.closing.items() if rate is None
+    }
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        yield f"how often {names} promises is not known: give punctuation_rates="
+    if any(each.closed is None and each.keys is None for each in windows.values()):
+        yield "how many keys a window has is not known: give distinct="
+
+
+def _or_unknown(value: float | None) -> str:
+    return "unknown" if value is None else _number(value)
 
 
 def _rest(explanation: Explanation) -> Table:
