@@ -811,14 +811,15 @@ def test_tuples_of_one_time_have_no_order(promise: str, one_batch: bool) -> None
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7])
-def test_a_tuple_that_comes_back_ends_no_other_cluster(step: int) -> None:
+def test_a_tuple_that_comes_back_ends_other_clusters(step: int) -> None:
     a, b = ps.Stream("a", time="ts", clustered=True), ps.Stream("b", time="ts")
     join = ps.WindowJoin([a, b], on="k", within="1 s").start()
     tuples = [(1, 1), (2, 2), (3, 1), (4, 2), (5, 3), (6, 2), (7, 3)]
     for begin in range(0, len(tuples), step):
         part = tuples[begin : begin + step]
         join.push(a=rows(*part), b=rows((part[-1][0], 9)))
-    assert rows_of(join.broken()["a"]) == [{"ts": 3, "k": 1}, {"ts": 6, "k": 2}]
+    broken = [(row["ts"], row["k"]) for row in rows_of(join.broken()["a"])]
+    assert broken == [(3, 1), (4, 2), (6, 2), (7, 3)]
 
 
 def test_keys_of_different_types_under_ranges() -> None:

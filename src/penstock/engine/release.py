@@ -77,6 +77,8 @@ def release_all(
     """Release a batch of each stream, in which punctuations may be, and what breaks promises."""
     released: dict[int, Released] = {}
     breaks: Breaks | None = None
+    if promises is not None:
+        promises.derived.look_at_next()
     for stream in intakes if promises is None else promises.derived.sources_first(intakes):
         if promises is not None:
             before = {each: other.arrivals for each, other in released.items()}

@@ -19,6 +19,7 @@ __all__ = ["Calendar"]
 
 _NONE: Final = np.empty(0, np.int64)
 _FIRST_ROOM: Final = 16
+_GROWTH: Final = 4  # room is made for one in N more
 
 _COLUMNS: Final = ("time", "row", "stream")
 
@@ -51,7 +52,8 @@ class _Run:
         end = self._end + len(rows)
         if end > self._entries.shape[1]:
             count = len(self)
-            room = np.empty((3, max(_FIRST_ROOM, 2 * (count + len(rows)))), np.int64)
+            needed = count + len(rows)
+            room = np.empty((3, max(_FIRST_ROOM, needed + needed // _GROWTH)), np.int64)
             room[:, :count] = self.entries
             self._entries, self._begin, self._end = room, 0, count
             end = count + len(rows)

@@ -33,13 +33,15 @@ __all__ = ["Derived"]
 
 class Derived:
     """Those of all streams. line: of a clustered or increasing stream, its tuples in order of time,
-    from the last one on that all before it have come; those that are elsewhere are guests."""
+    from the last one on that all before it have come. Those that are elsewhere, or broke a promise,
+    are guests: they end other keys, and no key ends after them."""
 
     def __init__(self, query: Query, wide: Wide) -> None:
         """wide: takes what increasing streams promise."""
         self._query = query
         self._wide = wide
         self.line: dict[int, Arrivals] = {}
+        self._broken: dict[int, Arrivals] = {}  # of the batch that was looked at last
         # Of each stream those that say when it ends.
         self._sources = [
             {number for number, each in enumerate(query.streams) if stream.name in each.expires}
@@ -47,11 +49,24 @@ class Derived:
         ]
         self._is_in_order = not any(self._sources)
 
+    def look_at_next(self) -> None:
+        """Forget what a batch broke that was not taken."""
+        self._broken.clear()
+
+    def note_broken(self, binding: Binding, stream: int, broken: Arrivals) -> None:
+        """What of a batch breaks a promise; if the batch is taken, it has been there."""
+        promised = self._query.streams[stream]
+        if promised.clustered or promised.increasing:
+            self._broken[stream] = self._as_guests(binding, stream, broken)
+
+    def _as_guests(self, binding: Binding, stream: int, others: Arrivals) -> Arrivals:
+        bare = _bare(others, self._key(binding, stream))
+        return replace(bare, guests=np.ones(len(others), np.bool_))
+
     def hear(self, binding: Binding, stream: int, others: Arrivals) -> None:
         """Take note of tuples of a clustered or increasing stream that are elsewhere: they end keys
         that are here."""
-        guests = _bare(others, self._key(binding, stream))
-        guests = replace(guests, guests=np.ones(len(others), np.bool_))
+        guests = self._as_guests(binding, stream, others)
         parts = [self.line[stream], guests] if stream in self.line else [guests]
         self.line[stream] = Arrivals.concatenated(parts).in_time_order()
 
@@ -69,8 +84,7 @@ class Derived:
         return broken
 
     def _against_line(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words:
-        """Which arrivals do not go on with the line of their stream. Guests that do not,
-        leave it."""
+        """Which arrivals do not go on with the line of their stream."""
         promised, before = self._query.streams[stream], self.line.get(stream)
         line, begin = _bare(arrivals, self._key(binding, stream)), 0
         if before is not None:
@@ -85,10 +99,8 @@ class Derived:
         if promised.increasing:
             of_line |= go_back(line.ts, line.keys)
         broken = np.flatnonzero(of_line)
-        broken = broken if order is None else order[broken]
-        if before is not None and before.guests is not None:
-            self.line[stream] = before.take(np.delete(np.arange(begin), broken[broken < begin]))
-        return broken[broken >= begin] - begin
+        broken = (broken if order is None else order[broken]) - begin
+        return broken[broken >= 0]
 
     def closings(
         self, binding: Binding, stream: int, arrivals: Arrivals | None, passed: int
@@ -144,12 +156,14 @@ class Derived:
         self, binding: Binding, stream: int, arrivals: Arrivals | None, passed: int
     ) -> Iterator[Closing]:
         """The keys whose clusters have ended, each when the next one began."""
-        line = self.line.get(stream)
+        parts = [self.line[stream]] if stream in self.line else []
+        if stream in self._broken:
+            parts.append(self._broken.pop(stream))
         if arrivals is not None and len(arrivals):
-            more = _bare(arrivals, self._key(binding, stream))
-            line = more if line is None else Arrivals.concatenated([line, more]).in_time_order()
-        if line is None:
+            parts.append(_bare(arrivals, self._key(binding, stream)))
+        if not parts:
             return
+        line = parts[0] if len(parts) == 1 else Arrivals.concatenated(parts).in_time_order()
         self.line[stream] = line
         stop = int(np.searchsorted(line.ts, passed))
         if not stop:

@@ -151,7 +151,11 @@ class Promises:
             if rows is not None:
                 found.append(self._keys.broken(stream, rows, arrivals.ts))
         found = [each for each in found if len(each)]
-        return np.unique(np.concatenate(found)) if found else _NONE
+        if not found:
+            return _NONE
+        broken = np.unique(np.concatenate(found))
+        self.derived.note_broken(binding, stream, arrivals.take(broken))
+        return broken
 
     def _rows(self, binding: Binding, stream: int, arrivals: Arrivals) -> Words | None:
         key = self._key(binding, stream, arrivals)

@@ -16,12 +16,12 @@ __all__ = ["come_back", "last_of_clusters"]
 
 @kernel
 def come_back(ts: Words, words: Words, places: Places, last: Words, out: Flags) -> int:
-    """Write which tuples have a key whose cluster has ended, and return how many they are. What
-    comes back ends no other cluster. O(tuples)."""
-    count, now, is_there = 0, 1, False  # times are numbered, of those with tuples that stay
+    """Write which tuples have a key whose cluster has ended, and return how many they are.
+    O(tuples)."""
+    count, now = 0, 1  # times are numbered
     for each in range(len(ts)):
-        if each > 0 and ts[each] != ts[each - 1] and is_there:
-            now, is_there = now + 1, False
+        if each > 0 and ts[each] != ts[each - 1]:
+            now += 1
         place = place_of(places, words, words[each])
         first = places[place]
         out[each] = first != FREE and last[first] < now - 1
@@ -30,7 +30,6 @@ def come_back(ts: Words, words: Words, places: Places, last: Words, out: Flags) 
             if first == FREE:
                 places[place] = first = each
             last[first] = now
-            is_there = True
     return count
 
 

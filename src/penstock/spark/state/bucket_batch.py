@@ -83,8 +83,6 @@ def _heard(binding: Binding, promises: Promises, batch: Batch, late_before: int)
         there = tuples_in(binding, stream, shared, batch.bucket, late_before)
         if len(there):
             promises.derived.hear(binding, stream, there)
-            if stream not in batch.home:  # else it is asked when those are released
-                promises.derived.breaks(binding, stream, there.slice(0, 0))
         closings += patterns_in(binding, stream, shared, batch.bucket)
     return closings
 
