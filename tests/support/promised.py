@@ -37,10 +37,12 @@ class Promise:
 
 @dataclass
 class Kept:
-    """After a step: the keys that are over and told so far, and the live tuples of each stream."""
+    """After a step: the keys that are over and told so far, the live tuples of each stream, and
+    those that had come and have expired."""
 
     told: set[Key] = field(default_factory=set)
     live: dict[str, list[Row]] = field(default_factory=dict)
+    expired: list[Row] = field(default_factory=list)
 
 
 def dropped(
@@ -191,5 +193,11 @@ class Promised:
                 ]
                 for name, rows in held.items()
             }
-            kept.append(Kept(set(told), live))
+            expired = [
+                row
+                for stream in self.streams
+                for row in arrived[stream.name]
+                if ends(stream, row["ts"]) < watermark
+            ]
+            kept.append(Kept(set(told), live, expired))
         return kept

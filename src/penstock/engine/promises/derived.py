@@ -164,6 +164,8 @@ class Derived:
         if not parts:
             return
         line = parts[0] if len(parts) == 1 else Arrivals.concatenated(parts).in_time_order()
+        if line.guests is not None and not self._query.streams[stream].clustered:
+            line = line.take(np.flatnonzero(~go_back(line.ts, line.keys)))  # they end no key
         self.line[stream] = line
         stop = int(np.searchsorted(line.ts, passed))
         if not stop:
